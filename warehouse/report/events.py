@@ -2,14 +2,22 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from html import escape
 from itertools import groupby
 
+from markupsafe import Markup, escape
+
+from warehouse.report.markup import NOTHING, joined
 from warehouse.schema.row import Row
 
 Address = Callable[[str, str], str]  # of a series' page, by its source and name; "" where there is none
 RECENT = timedelta(days=30)
 _BEFORE = {"confirmed": 0, "suspect": 1, "host": 2, "explained": 3, "weak": 4, "rejected": 5}
+_EVENT = Markup(
+    "<li><b>{metric} {effect}</b> {interval}, {direction}, <b class='{state}'>{state}</b>: {series}{others}.<br>"
+    "Since {since}{until}; last good night {good}. Cause: {cause}. {why}{note}"
+    "<details class='more'><summary>{count} series; acknowledge</summary>{all_series}"
+    "<p><code>nightbench acknowledge {event_id} --note '...'</code></p></details></li>"
+)
 
 
 def recent(changes: Iterable[Row], newest: datetime | None) -> list[Row]:
@@ -22,45 +30,61 @@ def no_address(_source: str, _series: str) -> str:
     return ""
 
 
-def feed_html(changes: Iterable[Row], address: Address = no_address) -> str:
-    """The events as a list, the newest first."""
+def feed_html(changes: Iterable[Row], address: Address = no_address) -> Markup:
+    """The events as a list, the newest first; nothing without events."""
     rows = sorted(changes, key=lambda row: row["event_id"])
     events = [list(group) for _, group in groupby(rows, key=lambda row: row["event_id"])]
     events.sort(key=lambda event: (max(row["first_bad_at"] for row in event), event[0]["event_id"]), reverse=True)
-    return f"<ol class='events'>{''.join(_event_html(event, address) for event in events)}</ol>" if events else ""
+    listed = joined(_event_html(event, address) for event in events)
+    return Markup("<ol class='events'>{}</ol>").format(listed) if events else NOTHING
 
 
-def _event_html(event: Sequence[Row], address: Address) -> str:
+def _event_html(event: Sequence[Row], address: Address) -> Markup:
     """One event: the series with the largest effect speaks for it."""
     first = max(event, key=lambda row: abs(row["effect_pct"]))
     state = min((row["state"] for row in event), key=lambda one: _BEFORE.get(one, len(_BEFORE)))
     others = f", and {len(event) - 1} more" if len(event) > 1 else ""
-    until = f" until {escape(_night(first['until']))}" if first["until"] else ""
-    note = f" Note of {escape(str(first['acknowledged_by']))}: {escape(str(first['note']))}." if first["note"] else ""
-    return (
-        f"<li><b>{escape(first['metric'])} {first['effect_pct']:+.1f} %</b> "
-        f"[{first['ci_lo']:+.1f}, {first['ci_hi']:+.1f}], {escape(first['direction'])}, "
-        f"<b class='{escape(state)}'>{escape(state)}</b>: {_series_name(first, address)}{others}.<br>"
-        f"Since {escape(_night(first['first_bad']))}{until}; last good night {escape(_night(first['last_good']))}. "
-        f"Cause: {escape(first['cause'])}. {escape(first['why'] or '')}{note}"
-        f"<details class='more'><summary>{len(event)} series; acknowledge</summary>{_series_html(event, address)}"
-        f"<p><code>nightbench acknowledge {escape(first['event_id'])} --note '...'</code></p></details></li>"
+    until = f" until {_night(first['until'])}" if first["until"] else ""
+    note = f" Note of {first['acknowledged_by']}: {first['note']}." if first["note"] else ""
+    return _EVENT.format(
+        **{name: first[name] for name in ("metric", "direction", "cause", "event_id")},
+        effect=_effect(first),
+        interval=_interval(first),
+        state=state,
+        series=_series_name(first, address),
+        others=others,
+        since=_night(first["first_bad"]),
+        until=until,
+        good=_night(first["last_good"]),
+        why=first["why"] or "",
+        note=note,
+        count=len(event),
+        all_series=_series_html(event, address),
     )
 
 
-def _series_html(event: Sequence[Row], address: Address) -> str:
-    lines = "".join(
-        f"<li>{_series_name(row, address)} {escape(row['metric'])} {row['effect_pct']:+.1f} % "
-        f"[{row['ci_lo']:+.1f}, {row['ci_hi']:+.1f}], {escape(row['state'])}</li>"
+def _effect(row: Row) -> str:
+    return f"{row['effect_pct']:+.1f} %"
+
+
+def _interval(row: Row) -> str:
+    return f"[{row['ci_lo']:+.1f}, {row['ci_hi']:+.1f}]"
+
+
+def _series_html(event: Sequence[Row], address: Address) -> Markup:
+    lines = joined(
+        Markup("<li>{} {} {} {}, {}</li>").format(
+            _series_name(row, address), row["metric"], _effect(row), _interval(row), row["state"]
+        )
         for row in event
     )
-    return f"<ul>{lines}</ul>"
+    return Markup("<ul>{}</ul>").format(lines)
 
 
-def _series_name(row: Row, address: Address) -> str:
+def _series_name(row: Row, address: Address) -> Markup:
     """The name of a series, with a link where it has a page."""
-    page, name = address(row["source"], row["series"]), escape(row["series"])
-    return f"<a href='{page}'>{name}</a>" if page else name
+    page = address(row["source"], row["series"])
+    return Markup("<a href='{}'>{}</a>").format(page, row["series"]) if page else escape(row["series"])
 
 
 def _night(name: str) -> str:

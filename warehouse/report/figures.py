@@ -7,14 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from markupsafe import Markup
+
+from warehouse.report.markup import NOTHING, joined
 from warehouse.schema.row import Row
 
-Picture = Callable[["Chart"], str]
+Picture = Callable[["Chart"], Markup]
+_BUTTON = Markup("<button type='button' data-kind='{}' aria-label='{} of {}'>{}</button> ")
+_FIGURE = Markup(
+    "<figure{to_draw} data-name='{name}'><figcaption>{title}</figcaption>"
+    "<div role='img' aria-label='{title}: {said}'><div class='chart' aria-hidden='true'>{picture}</div></div>"
+    "{data}<div class='more'>{buttons}{below}</div></figure>"
+)
 
 
 @dataclass(frozen=True)
@@ -34,44 +42,45 @@ def save_script() -> str:
     return Path(__file__).with_name("save.js").read_text(encoding="utf-8")
 
 
-def in_browser(_chart: Chart) -> str:
+def in_browser(_chart: Chart) -> Markup:
     """No picture yet: the page's script draws the chart from its data when it comes into view."""
-    return ""
+    return NOTHING
 
 
-def drawn(chart: Chart) -> str:
+def drawn(chart: Chart) -> Markup:
     """The picture of a chart as SVG, for a page that needs no script to be read."""
     from warehouse.report.charts import svg_of  # noqa: PLC0415 - takes a second, and most nights have no trend yet
 
-    return svg_of(chart.kind, _json(chart.datasets))
+    return Markup(svg_of(chart.kind, _json(chart.datasets)))  # noqa: S704 - Vega escapes the texts of its SVG
 
 
-def chart_html(chart: Chart, below: str, picture: str = "") -> str:
+def chart_html(chart: Chart, below: Markup, picture: Markup = NOTHING) -> Markup:
     """A chart under its title, with buttons for a picture; `below` has its data in words, as SQL and as CSV.
 
     Without a picture the page's script draws it.
     """
-    name, title = escape(chart.name), escape(chart.title)
-    buttons = "".join(
-        f"<button type='button' data-kind='{kind}' aria-label='{kind.upper()} of {title}'>{kind.upper()}</button> "
-        for kind in ("svg", "png")
-    )
-    to_draw, data = "", ""
+    kinds = ("svg", "png")
+    buttons = joined(_BUTTON.format(kind, kind.upper(), chart.title, kind.upper()) for kind in kinds)
+    to_draw = data = NOTHING
     if not picture:
-        to_draw = f" data-chart='{chart.kind}'"
-        data = f"<script type='application/json'>{inert(_json(chart.datasets))}</script>"
-    return (
-        f"<figure{to_draw} data-name='{name}'><figcaption>{title}</figcaption>"
-        f"<div role='img' aria-label='{title}: {escape(chart.said)}'>"
-        f"<div class='chart' aria-hidden='true'>{picture}</div></div>"
-        f"{data}<div class='more'>{buttons}{below}</div></figure>"
+        to_draw = Markup(" data-chart='{}'").format(chart.kind)
+        data = json_script(_json(chart.datasets))
+    return _FIGURE.format(
+        to_draw=to_draw,
+        name=chart.name,
+        title=chart.title,
+        said=chart.said,
+        picture=picture,
+        data=data,
+        buttons=buttons,
+        below=below,
     )
 
 
-def csv_of(name: str, rows: Sequence[Row]) -> str:
+def csv_of(name: str, rows: Sequence[Row]) -> Markup:
     """A link that holds its rows as CSV, for a page of one file."""
     address = f"data:text/csv;charset=utf-8,{quote(csv_text(rows), safe='')}"
-    return f"<a href='{address}' download='{escape(name)}.csv'>CSV</a>"
+    return Markup("<a href='{}' download='{}.csv'>CSV</a>").format(address, name)
 
 
 def csv_text(rows: Sequence[Row]) -> str:
@@ -83,9 +92,9 @@ def csv_text(rows: Sequence[Row]) -> str:
     return target.getvalue()
 
 
-def csv_link(address: str, words: str = "CSV") -> str:
+def csv_link(address: str, words: str = "CSV") -> Markup:
     """A link to a CSV file of the site."""
-    return f"<a href='{escape(address)}' download>{escape(words)}</a>"
+    return Markup("<a href='{}' download>{}</a>").format(address, words)
 
 
 def _safe(value: Any) -> Any:
@@ -98,9 +107,11 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def inert(text: str) -> str:
-    """JSON that a page can hold: no text of it can end the script that holds it."""
-    return text.replace("<", "\\u003c")
+def json_script(text: str, **attributes: str) -> Markup:
+    """JSON that a page holds for its scripts: no text of it can end the element."""
+    named = joined(Markup(" {}='{}'").format(name, value) for name, value in attributes.items())
+    inert = Markup(text.replace("<", "\\u003c"))  # noqa: S704 - JSON has no other character that HTML reads in a script
+    return Markup("<script type='application/json'{}>{}</script>").format(named, inert)
 
 
 def _json(datasets: Mapping[str, Sequence[Row]]) -> str:

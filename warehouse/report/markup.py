@@ -1,80 +1,112 @@
-"""Parts of a page as HTML: the whole document, a section, a table, and what opens under its summary."""
+"""Parts of a page as HTML: the whole document, a section, a table, and what opens under its summary.
 
-from collections.abc import Sequence
+Markup is a type of its own: what is put into it is escaped, unless it is markup itself.
+"""
+
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from html import escape
 from typing import Any
+
+from markupsafe import Markup, escape
 
 from warehouse.report.style import STYLE
 from warehouse.schema.row import Row
 
 SENTENCE_SPACES_MIN = 4  # cells with at least this many spaces get a wider column
+NOTHING = Markup()
+ICON = Markup("<link rel='icon' href='data:,'>")  # else a browser asks for one
+_DOCUMENT = Markup(
+    "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
+    "<meta name='viewport' content='width=device-width'><style>{style}</style>{head}</head>"
+    "<body><main><h1>{title}</h1>{body}</main></body></html>\n"
+)
+_TABLE = Markup("<div class='wide' tabindex='0'><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>")
 
 
-def document(title: str, body: str, head: str = "") -> str:
+def joined(parts: Iterable[str]) -> Markup:
+    """Parts of a page one after another."""
+    return NOTHING.join(parts)
+
+
+def document(title: str, body: Markup, head: Markup = NOTHING) -> Markup:
     """A whole page of this look, which loads nothing from elsewhere."""
-    return (
-        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
-        f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style>{head}</head>"
-        f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>\n"
-    )
+    style = Markup(STYLE)  # noqa: S704 - our own text
+    return _DOCUMENT.format(title=title, style=style, head=head, body=body)
 
 
-def section(title: str, body: str) -> str:
+def section(title: str, body: Markup) -> Markup:
     """A part of a page under its heading."""
-    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+    return Markup("<section><h2>{}</h2>{}</section>").format(title, body)
 
 
-def part(title: str, body: str, *, is_open: bool) -> str:
+def part(title: str, body: Markup, *, is_open: bool) -> Markup:
     """A part of a page that folds under its heading; on paper it is open."""
     state = " open" if is_open else ""
-    return f"<details class='part'{state}><summary><h2>{escape(title)}</h2></summary>{body}</details>"
+    return Markup("<details class='part'{}><summary><h2>{}</h2></summary>{}</details>").format(state, title, body)
 
 
-def details(summary: str, body: str) -> str:
-    """Something that opens under its summary; "" without a body."""
-    return f"<details><summary>{escape(summary)}</summary>{body}</details>" if body else ""
+def details(summary: str, body: Markup) -> Markup:
+    """Something that opens under its summary; nothing without a body."""
+    return Markup("<details><summary>{}</summary>{}</details>").format(summary, body) if body else NOTHING
 
 
-def sql_html(sql: str) -> str:
+def code_block(text: str) -> Markup:
+    """Code as it stands."""
+    return Markup("<pre tabindex='0'><code>{}</code></pre>").format(text)
+
+
+def sql_html(sql: str) -> Markup:
     """The SQL behind a chart or a table, to open."""
-    return details("SQL", f"<pre tabindex='0'><code>{escape(sql.strip())}</code></pre>")
+    return details("SQL", code_block(sql.strip()))
 
 
-def answered(title: str, lead: str, rows: Sequence[Row], sources: str) -> str:
+def answered(title: str, lead: Markup, rows: Sequence[Row], sources: Markup) -> Markup:
     """A section with a table, its lead and where it comes from; the lead alone without rows."""
-    return section(title, f"<p>{lead}</p>{table_html(rows)}<div class='more'>{sources}</div>")
+    return section(title, Markup("<p>{}</p>{}<div class='more'>{}</div>").format(lead, table_html(rows), sources))
 
 
-def table_html(rows: Sequence[Row]) -> str:
-    """Rows as an HTML table, "" without rows; numbers are right-aligned, verdicts and statuses coloured."""
+def table_html(rows: Sequence[Row]) -> Markup:
+    """Rows as an HTML table, nothing without rows; numbers are right-aligned, verdicts and statuses coloured."""
     if not rows:
-        return ""
+        return NOTHING
+    return grid_html(rows[0], (joined(_cell(name, value) for name, value in row.items()) for row in rows))
+
+
+def grid_html(names: Iterable[str], rows: Iterable[Markup]) -> Markup:
+    """A table of these columns, whose rows are cells already."""
     # A long name may break after an underscore, or it would push the columns behind it out of sight.
-    head = "".join(f"<th scope='col'>{escape(name).replace('_', '_<wbr>')}</th>" for name in rows[0])
-    body = "".join(f"<tr>{''.join(_cell(name, value) for name, value in row.items())}</tr>" for row in rows)
-    return f"<div class='wide' tabindex='0'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    breaking = (escape(name).replace("_", Markup("_<wbr>")) for name in names)
+    head = joined(Markup("<th scope='col'>{}</th>").format(name) for name in breaking)
+    return _TABLE.format(head, joined(Markup("<tr>{}</tr>").format(row) for row in rows))
 
 
-def _cell(name: str, value: Any) -> str:
+def page_links(names: Iterable[str]) -> Markup:
+    """A list of links to pages in the same folder."""
+    links = joined(Markup("<li><a href='{0}.html'>{0}</a></li>").format(name) for name in names)
+    return Markup("<ul>{}</ul>").format(links)
+
+
+def _cell(name: str, value: Any) -> Markup:
     kind = _kind(name, value)
-    return f"<td class='{kind}'>{shown(value)}</td>" if kind else f"<td>{shown(value)}</td>"
+    if kind is None:
+        return Markup("<td>{}</td>").format(shown(value))
+    return Markup("<td class='{}'>{}</td>").format(kind, shown(value))
 
 
 def _kind(name: str, value: Any) -> str | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "number"
     if name in ("verdict", "published_verdict", "status", "severity", "outcome") and value is not None:
-        return escape(str(value).lower())
+        return str(value).lower()
     return "sentence" if isinstance(value, str) and value.count(" ") >= SENTENCE_SPACES_MIN else None
 
 
-def shown(value: Any) -> str:
+def shown(value: Any) -> Markup:
     """A value as a cell says it: four digits of a number, a dash for what is missing."""
     if value is None:
-        return "<span class='missing'>&ndash;</span>"
+        return Markup("<span class='missing'>&ndash;</span>")
     if isinstance(value, float):
-        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - four digits are read at a glance
+        return escape(f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}")  # noqa: PLR2004 - four digits
     if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%d %H:%M:%S UTC")
+        return escape(value.strftime("%Y-%m-%d %H:%M:%S UTC"))
     return escape(" ".join(map(str, value)) if isinstance(value, list) else str(value))

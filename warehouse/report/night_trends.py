@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from markupsafe import Markup
+
 from bench.trends.series import Series
 from warehouse.lake.query import ask
 from warehouse.report.figures import Picture, csv_of
-from warehouse.report.markup import sql_html
+from warehouse.report.markup import NOTHING, sql_html
 from warehouse.report.trend_panels import Panel, panels_html, series_csv, series_sql
 from warehouse.schema.row import Row
 from warehouse.trends.own_series import SOURCE, own_series, with_failed_nights
@@ -18,8 +20,8 @@ READ = 48  # series that are read, of which those with an earlier night are draw
 _SERIES = "SELECT DISTINCT series, metric FROM series_nights WHERE night = ? ORDER BY ALL"
 
 
-def trends_html(data: Path, night: str, said: Sequence[Row], changes: Sequence[Row], picture: Picture) -> str:
-    """The panels with a lead; "" where no series has a night before this one."""
+def trends_html(data: Path, night: str, said: Sequence[Row], changes: Sequence[Row], picture: Picture) -> Markup:
+    """The panels with a lead; nothing where no series has a night before this one."""
     first = [(row["series"], row["metric"]) for row in changes if row["source"] == SOURCE]
     first += [(row["series"], row["metric"]) for row in said if row["source"] == SOURCE and row["judgement"] in SAID]
     tonight = ask(data, _SERIES, (night,)).rows
@@ -27,11 +29,11 @@ def trends_html(data: Path, night: str, said: Sequence[Row], changes: Sequence[R
     chosen = list(dict.fromkeys([*first, *usual]))[:READ]
     listed = list(own_series(data, NIGHTS, night, chosen))
     if all(len(one.valid) < 2 for one in listed):  # noqa: PLR2004 - a trend needs a night before this one
-        return ""
+        return NOTHING
     found = {(one.key.series, one.key.metric): one for one in with_failed_nights(data, listed, NIGHTS, night)}
     drawn = [found[name] for name in chosen if name in found and len(found[name].valid) > 1][:PANELS]
     most = f"at most {NIGHTS} nights each; what changed comes first"
-    lead = f"<p>{len(drawn)} of the night's {len(tonight)} series, {most}.</p>"
+    lead = Markup("<p>{} of the night's {} series, {}.</p>").format(len(drawn), len(tonight), most)
     return lead + panels_html([_panel(one, at, night, changes) for at, one in enumerate(drawn)], picture)
 
 

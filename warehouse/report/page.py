@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from bench.errors import UnreadableResultError, UsageError
 from nights.durable import write_text
@@ -17,7 +18,7 @@ from warehouse.lake.repeat_history import read_precision
 from warehouse.report.events import Address, feed_html, no_address
 from warehouse.report.figures import Picture, drawn, save_script
 from warehouse.report.latencies import Bar, percentile_chart
-from warehouse.report.markup import document, part, shown, sql_html, table_html
+from warehouse.report.markup import ICON, NOTHING, document, joined, page_links, part, shown, sql_html, table_html
 from warehouse.report.night_line import night_line
 from warehouse.report.night_trends import SAID, trends_html
 from warehouse.rows.records import read_night
@@ -62,6 +63,11 @@ LATENCIES = """
 SELECT scenario, repeat, {metric}_p50_ms, {metric}_p99_ms FROM standing
 WHERE night = '{night}' AND is_control IS NOT TRUE ORDER BY scenario, repeat
 """  # shown, not run
+_QUIET = Markup("<p>Nothing changed, every planned run was measured, and no check failed.</p>")
+_FILES = Markup(
+    "<p>The run folders are the source; <code>lake/&lt;table&gt;/night={night}/part-0.parquet</code> and "
+    "<code>warehouse.duckdb</code> are generated from them.</p><ul>{runs}</ul>"
+)
 DOUBTED = frozenset({"FAIL", "WARN"})
 JUDGED = ("series", "metric", "judgement", "effect_pct", "ci_lo", "ci_hi", "min_effect_pct", "mde_pct", "reason")
 
@@ -72,7 +78,7 @@ class _Content:
 
     night: str
     line: str
-    trends: str
+    trends: Markup
     measurements: list[Row]
     said: list[Row]
     changes: list[Row]
@@ -94,9 +100,9 @@ def write_report(data: Path, night: str) -> Path:
     Raises UsageError if the night is not loaded, LoadIntoWarehouseError if the page cannot be written.
     """
     page = data.absolute() / "reports" / f"{night}.html"
-    home = "<nav aria-label='Site'><a href='index.html'>All nights</a></nav>"
-    body = f"{home}{night_body(data, night, drawn)}<script>{save_script()}</script>"
-    text = document(f"Night {night}", body, "<link rel='icon' href='data:,'>")
+    home = Markup("<nav aria-label='Site'><a href='index.html'>All nights</a></nav>")
+    script = Markup("<script>{}</script>").format(Markup(save_script()))  # noqa: S704 - our own file
+    text = document(f"Night {night}", home + night_body(data, night, drawn) + script, ICON)
     with writing(page):
         write_text(page, text)
         written = sorted((path.stem for path in page.parent.glob("*.html") if path.stem != "index"), reverse=True)
@@ -104,7 +110,7 @@ def write_report(data: Path, night: str) -> Path:
     return page
 
 
-def night_body(data: Path, night: str, picture: Picture, address: Address = no_address) -> str:
+def night_body(data: Path, night: str, picture: Picture, address: Address = no_address) -> Markup:
     """The page of a loaded night without its frame; `picture` draws its trends, `address` leads to a series.
 
     Raises UsageError if the night is not loaded.
@@ -158,15 +164,16 @@ def _precision(data: Path, night: str) -> list[Row]:
             for one in reached]  # fmt: skip
 
 
-def _body(content: _Content, address: Address) -> str:
-    """The page's body; all values are escaped. A quiet night is folded, so that it fits a screen."""
+def _body(content: _Content, address: Address) -> Markup:
+    """The page's body. A quiet night is folded, so that it fits a screen."""
     first = content.measurements[0] if content.measurements else {}
-    suite = f"<p>Suite <b>{shown(first.get('suite'))}</b>, {_verdict_counts(content.measurements)}.</p>"
+    counts = _verdict_counts(content.measurements)
+    suite = Markup("<p>Suite <b>{}</b>, {}.</p>").format(shown(first.get("suite")), counts)
     is_quiet = _is_quiet(content)
-    line = f"<p class='line'>{escape(content.line)}.</p>"
-    none = "<p>Nothing changed, every planned run was measured, and no check failed.</p>" if is_quiet else ""
-    to_read = "".join(part(title, body, is_open=not is_quiet) for title, body in _to_read(content, address) if body)
-    recorded = "".join(part(title, body, is_open=False) for title, body in _recorded(content) if body)
+    line = Markup("<p class='line'>{}.</p>").format(content.line)
+    none = _QUIET if is_quiet else NOTHING
+    to_read = joined(part(title, body, is_open=not is_quiet) for title, body in _to_read(content, address) if body)
+    recorded = joined(part(title, body, is_open=False) for title, body in _recorded(content) if body)
     return line + suite + none + to_read + recorded
 
 
@@ -177,16 +184,16 @@ def _is_quiet(content: _Content) -> bool:
     return not (content.changes or content.failures or doubted or said)
 
 
-def _to_read(content: _Content, address: Address) -> Iterator[tuple[str, str]]:
+def _to_read(content: _Content, address: Address) -> Iterator[tuple[str, Markup]]:
     """What a reader looks for first."""
     yield "Changes", feed_html(content.changes, address)
     yield "Trends", content.trends
     yield "Results", table_html(content.results) + _charts(content)
-    yield "Failures", table_html(content.failures) or "<p>Every planned run was measured.</p>"
-    yield "Findings", table_html(content.findings) or "<p>No findings.</p>"
+    yield "Failures", table_html(content.failures) or Markup("<p>Every planned run was measured.</p>")
+    yield "Findings", table_html(content.findings) or Markup("<p>No findings.</p>")
 
 
-def _recorded(content: _Content) -> Iterator[tuple[str, str]]:
+def _recorded(content: _Content) -> Iterator[tuple[str, Markup]]:
     """What else was recorded."""
     yield "Verdicts on series", table_html(_judged(content.said))
     yield "Sweeps and searches", table_html(content.searches)
@@ -203,13 +210,12 @@ def _recorded(content: _Content) -> Iterator[tuple[str, str]]:
 
 
 def _index_html(written: Sequence[str]) -> str:
-    links = "".join(f"<li><a href='{escape(night)}.html'>{escape(night)}</a></li>" for night in written)
-    return document("Nights", f"<ul>{links}</ul>")
+    return document("Nights", page_links(written))
 
 
 def _verdict_counts(rows: Sequence[Row]) -> str:
     verdicts = sorted({row["verdict"] for row in rows})
-    counts = [f"{sum(row['verdict'] == verdict for row in rows)} {shown(verdict)}" for verdict in verdicts]
+    counts = [f"{sum(row['verdict'] == verdict for row in rows)} {verdict}" for verdict in verdicts]
     return f"{len(rows)} runs: {', '.join(counts)}" if rows else "no runs"
 
 
@@ -228,14 +234,14 @@ def _asked_found_row(row: Row) -> Row:
     return {"scenario": row["scenario"], "repeat": row["repeat"], **pairs, "verdict": row["verdict"]}
 
 
-def _host_tables(rows: Sequence[Row]) -> str:
+def _host_tables(rows: Sequence[Row]) -> Markup:
     """Host and engine of the runs, each combination once."""
     facts = {json.dumps([row[name] for name in HOST]): row for row in rows if row["host"] is not None}
-    return "".join(table_html([{"fact": name, "found": row[name]} for name in HOST]) for row in facts.values())
+    return joined(table_html([{"fact": name, "found": row[name]} for name in HOST]) for row in facts.values())
 
 
-def _charts(content: _Content) -> str:
-    charts = ""
+def _charts(content: _Content) -> Markup:
+    charts = NOTHING
     rows = [row for row in content.measurements if not row["is_control"]]
     for metric, name in (("ttft", "Time to first token"), ("tpot", "Time per output token")):
         bars = [
@@ -248,9 +254,9 @@ def _charts(content: _Content) -> str:
     return charts
 
 
-def _validation_html(validation: dict[str, Any] | None) -> str:
+def _validation_html(validation: dict[str, Any] | None) -> Markup:
     if validation is None:
-        return "<p>The result of the checks was not kept.</p>"
+        return Markup("<p>The result of the checks was not kept.</p>")
     said = "every check passed" if validation["success"] else "not every check passed"
     rows = [
         {
@@ -266,11 +272,9 @@ def _validation_html(validation: dict[str, Any] | None) -> str:
         }
         for check in validation["checks"]
     ]
-    return f"<p>Measured runs: {said}.</p>{table_html(rows)}"
+    return Markup("<p>Measured runs: {}.</p>{}").format(said, table_html(rows))
 
 
-def _files_html(content: _Content) -> str:
-    runs = "".join(f"<li><code>runs/{shown(row['run_id'])}/</code></li>" for row in content.measurements)
-    lake = f"<code>lake/&lt;table&gt;/night={shown(content.night)}/part-0.parquet</code>"
-    said = f"The run folders are the source; {lake} and <code>warehouse.duckdb</code> are generated from them."
-    return f"<p>{said}</p><ul>{runs}</ul>"
+def _files_html(content: _Content) -> Markup:
+    runs = joined(Markup("<li><code>runs/{}/</code></li>").format(row["run_id"]) for row in content.measurements)
+    return _FILES.format(night=content.night, runs=runs)

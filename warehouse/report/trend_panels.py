@@ -11,13 +11,16 @@ from itertools import pairwise
 from math import exp, isfinite
 from statistics import median
 
+from markupsafe import Markup
+
 from bench.trends.levels import Level, levels_of
 from bench.trends.series import Point, Series, SeriesKey
 from warehouse.report.figures import Chart, Picture, chart_html, in_browser
-from warehouse.report.markup import details, table_html
+from warehouse.report.markup import NOTHING, details, joined, table_html
 from warehouse.schema.row import Row
 from warehouse.trends.own_series import SOURCE
 
+_SHARED = Markup("<p>Panels of one metric have one scale in percent: an equal height is an equal change.</p>")
 DRAWN_NIGHTS = 400  # newest ones of a panel; the CSV has all
 LEVEL_STATES = frozenset({"confirmed", "host", "explained"})
 WIDER = 4  # a panel whose values range this many times wider than the others' has a scale of its own
@@ -31,7 +34,7 @@ class Panel:
     series: Series
     changes: Sequence[Row]
     name: str
-    data: str
+    data: Markup
     with_series: bool = False
 
     @property
@@ -47,19 +50,18 @@ class Panel:
         return self.series.key.metric, self.series.key.unit
 
 
-def panels_html(panels: Sequence[Panel], picture: Picture = in_browser) -> str:
-    """Panels side by side, those of one metric to one scale; "" without panels."""
+def panels_html(panels: Sequence[Panel], picture: Picture = in_browser) -> Markup:
+    """Panels side by side, those of one metric to one scale; nothing without panels."""
     if not panels:
-        return ""
+        return NOTHING
     read = [_read(panel) for panel in panels]
     groups: dict[tuple[str, str], list[_Read]] = defaultdict(list)
     for one in read:
         groups[one.panel.group].append(one)
     shares = {key: _share(group) for key, group in groups.items()}
-    shared = "<p>Panels of one metric have one scale in percent: an equal height is an equal change.</p>"
-    lead = shared if any(len(group) > 1 for group in groups.values()) else ""
-    body = "".join(_panel_html(one, shares[one.panel.group], picture) for one in read)
-    return f"{lead}<div class='panels'>{body}</div>"
+    lead = _SHARED if any(len(group) > 1 for group in groups.values()) else NOTHING
+    body = joined(_panel_html(one, shares[one.panel.group], picture) for one in read)
+    return Markup("{}<div class='panels'>{}</div>").format(lead, body)
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def _share(group: Sequence[_Read]) -> float:
     return max(share for share in shares if share <= usual)
 
 
-def _panel_html(read: _Read, shared: float, picture: Picture) -> str:
+def _panel_html(read: _Read, shared: float, picture: Picture) -> Markup:
     """The chart, and below it what it says, its numbers and its sources."""
     panel, said, share = read.panel, _said(read.panel.series, read.levels), max(shared, read.share)
     middle = (read.low + read.high) / 2
@@ -103,7 +105,8 @@ def _panel_html(read: _Read, shared: float, picture: Picture) -> str:
     own = " Its values range wider than those of the others: it has a scale of its own." if read.share > shared else ""
     levels = table_html([_level_row(one) for one in read.levels])
     numbers = details("Numbers", levels + table_html(_change_rows(panel.changes)))
-    return chart_html(chart, f"<p>{said}{own}</p>{numbers}{panel.data}", picture(chart))
+    below = Markup("<p>{}{}</p>{}{}").format(said, own, numbers, panel.data)
+    return chart_html(chart, below, picture(chart))
 
 
 def _levels(series: Series, changes: Sequence[Row]) -> list[Level]:

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from markupsafe import Markup
+
 from nights.durable import make_folder, write_text
 from warehouse.report.charts import VEGA, templates
-from warehouse.report.figures import inert
-from warehouse.report.markup import document
+from warehouse.report.figures import json_script
+from warehouse.report.markup import ICON, NOTHING, document, joined
 
 DRAW, SAVE = "draw.js", "save.js"
 _NAVIGATION = {
@@ -18,19 +20,23 @@ _NAVIGATION = {
 }
 
 
-def page_html(address: str, title: str, body: str) -> str:
+def page_html(address: str, title: str, body: Markup) -> Markup:
     """A page of the site at this address; it loads the scripts of charts only where it has charts."""
     up = "../" * address.count("/")
-    links = "".join(
-        f"<b>{name}</b>" if one == address else f"<a href='{up}{one}'>{name}</a>" for one, name in _NAVIGATION.items()
+    links = joined(
+        Markup("<b>{}</b>").format(name) if one == address else Markup("<a href='{}'>{}</a>").format(up + one, name)
+        for one, name in _NAVIGATION.items()
     )
-    script, scripts = f"<script src='{up}assets/{{}}'></script>", ""
+    scripts = NOTHING
     if "<figure data-chart" in body:
-        scripts = f"<script type='application/json' id='templates'>{inert(templates())}</script>"
-        scripts += script.format(VEGA) + script.format(DRAW)
+        scripts = json_script(templates(), id="templates") + _script(up, VEGA) + _script(up, DRAW)
     if "data-kind=" in body or "<details class='part'" in body:
-        scripts += script.format(SAVE)
-    return document(title, f"<nav aria-label='Site'>{links}</nav>{body}{scripts}", "<link rel='icon' href='data:,'>")
+        scripts += _script(up, SAVE)
+    return document(title, Markup("<nav aria-label='Site'>{}</nav>{}{}").format(links, body, scripts), ICON)
+
+
+def _script(up: str, name: str) -> Markup:
+    return Markup("<script src='{}assets/{}'></script>").format(up, name)
 
 
 def write_page(path: Path, text: str) -> None:

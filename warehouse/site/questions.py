@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 
 @dataclass(frozen=True)
 class Question:
@@ -9,7 +11,7 @@ class Question:
 
     name: str
     title: str
-    lead: str
+    lead: Markup
     none: str
     sql: str
 
@@ -20,7 +22,7 @@ COMPARE = (
     Question(
         "published",
         "Published figures beside ours",
-        "A ratio stands only where the terms are equal; <code>terms</code> has each difference.",
+        Markup("A ratio stands only where the terms are equal; <code>terms</code> has each difference."),
         "No published figure of the catalogue has the model, lengths and load of the newest night.",
         f"SELECT * FROM beside_published WHERE night = {NEWEST}",  # noqa: S608 - our own text
     ),
@@ -30,7 +32,7 @@ COST = (
     Question(
         "usd_per_mtok",
         "What a million output tokens cost in the newest night",
-        "Price of the machine over the throughput of accepted runs.",
+        Markup("Price of the machine over the throughput of accepted runs."),
         "No accepted run of the newest night has a price.",
         f"""
 SELECT model, "precision", scenario, engine, engine_version_found, count(*) AS repeats,
@@ -41,14 +43,14 @@ FROM accepted WHERE night = {NEWEST} AND usd_per_mtok_output IS NOT NULL GROUP B
     Question(
         "night_costs",
         "What the nights cost",
-        "The newest 60 nights.",
+        Markup("The newest 60 nights."),
         "No own night is in the warehouse.",
         "SELECT * FROM night_costs ORDER BY night DESC LIMIT 60",
     ),
     Question(
         "month_costs",
         "What the months cost",
-        "Months with an unknown cost have no sum.",
+        Markup("Months with an unknown cost have no sum."),
         "No own night is in the warehouse.",
         """
 SELECT left(night, 7) AS month, count(*) AS nights, if(count(usd) = count(*), sum(usd), NULL) AS usd,
@@ -62,7 +64,7 @@ TRUST = (
     Question(
         "verdicts",
         "Verdicts of the audit",
-        "Runs of the newest 30 nights.",
+        Markup("Runs of the newest 30 nights."),
         "No own run is in the warehouse.",
         """
 SELECT night, count(*) AS runs, count(*) FILTER (verdict = 'accepted') AS accepted,
@@ -74,7 +76,7 @@ FROM measurements GROUP BY night ORDER BY night DESC LIMIT 30
     Question(
         "findings",
         "Findings of the newest night",
-        "Each has what was observed and the bounds in its message.",
+        Markup("Each has what was observed and the bounds in its message."),
         "The newest night has no findings.",
         f"""
 SELECT code, family, severity, status, count(*) AS runs, min(observed) AS lowest, max(observed) AS highest,
@@ -85,7 +87,9 @@ FROM findings WHERE night = {NEWEST} AND severity <> 'info' GROUP BY ALL ORDER B
     Question(
         "detectable",
         "What the newest night could have seen",
-        "<code>mde_pct</code> is the smallest change that would be found nine times of ten. The largest come first.",
+        Markup(
+            "<code>mde_pct</code> is the smallest change that would be found nine times of ten. The largest come first."
+        ),
         "No series was judged yet.",
         """
 SELECT source, series, metric, judged_night, judgement, reason, baseline_nights, mde_pct, min_effect_pct
@@ -97,14 +101,14 @@ ORDER BY mde_pct DESC NULLS LAST, series, metric LIMIT 100
     Question(
         "controls",
         "History of the control",
-        "The same scenario on each lease: what differs here is the machine.",
+        Markup("The same scenario on each lease: what differs here is the machine."),
         "No night has a control.",
         "SELECT * EXCLUDE (log_output_throughput) FROM controls ORDER BY night DESC LIMIT 60",
     ),
     Question(
         "reliability",
         "Failed runs by reason",
-        "All nights.",
+        Markup("All nights."),
         "No run failed.",
         """
 SELECT stage, any_value(reason) AS example, count(*) AS runs, max(night) AS last_night
@@ -114,7 +118,7 @@ FROM measurements WHERE verdict = 'failed' GROUP BY stage ORDER BY runs DESC
     Question(
         "alarms",
         "What became of what was said",
-        "Changes by their state of today. <code>rejected</code> ones were false alarms.",
+        Markup("Changes by their state of today. <code>rejected</code> ones were false alarms."),
         "Nothing was said of any series yet.",
         "SELECT state, count(*) AS changes, count(DISTINCT event_id) AS events FROM changes GROUP BY ALL ORDER BY 1",
     ),

@@ -3,13 +3,14 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from bench.trends.night_judge import SUSPECT_P
 from warehouse.report.figures import csv_link, csv_text
-from warehouse.report.markup import details, section, sql_html, table_html
+from warehouse.report.markup import NOTHING, code_block, details, joined, section, sql_html, table_html
 from warehouse.schema.row import Row
 from warehouse.site.pages import write_page
 from warehouse.trends.compare import few_values
@@ -19,10 +20,15 @@ from warehouse.trends.releases import METRICS, VERSIONS, Release, releases
 SHOWN = 50  # rows of a table; the CSV has all
 _FILES = {"releases": "pairs", "release_means": "geometric_means", "releases_refused": "refused"}
 _CHANGED = frozenset({"loss", "gain", "changed"})
-_CSV = "".join(f"{csv_link(f'data/{name}.csv', words.replace('_', ' '))} " for name, words in _FILES.items())
+_CSV = Markup(" ").join(csv_link(f"data/{name}.csv", words.replace("_", " ")) for name, words in _FILES.items())
+_NO_PAIR = Markup("<p>No engine has nights of two versions yet.</p>")
+_NO_CHANGE = Markup("<p>No change is confirmed.</p>")
+_MEANS = Markup(
+    "<h3>Means, best and worst</h3><p>Geometric mean of the ratios; above 1, the newest version is better.</p>{}"
+)
 
 
-def releases_html(data: Path, out: Path) -> str:
+def releases_html(data: Path, out: Path) -> Markup:
     """A section for each engine that has two versions; it writes their CSV."""
     answers = [(one, one.comparison.answer()) for one in releases(data)]
     for name, part in _FILES.items():
@@ -33,23 +39,23 @@ def releases_html(data: Path, out: Path) -> str:
         ]
         write_page(out / "data" / f"{name}.csv", csv_text(rows))
     if not answers:
-        return section("Engine versions", "<p>No engine has nights of two versions yet.</p>")
-    return "".join(_release_html(one, answer) for one, answer in answers)
+        return section("Engine versions", _NO_PAIR)
+    return joined(_release_html(one, answer) for one, answer in answers)
 
 
-def _release_html(release: Release, answer: Mapping[str, Any]) -> str:
+def _release_html(release: Release, answer: Mapping[str, Any]) -> Markup:
     name = release.engine or release.source
     rows = [_shown(pair) for pair in answer["pairs"]]
     changed = [row for row in rows if row["verdict"] in _CHANGED]
     others = [row for row in rows if row["verdict"] not in _CHANGED]
     return section(
         f"{name}: {release.newest} against {release.before}",
-        f"<p>{escape(answer['summary'])}. {_rule(release)}</p>"
-        + (_table(changed) or "<p>No change is confirmed.</p>")
+        Markup("<p>{}. {}</p>").format(answer["summary"], _rule(release))
+        + (_table(changed) or _NO_CHANGE)
         + _means_html(answer["geometric_means"])
         + details(f"{len(others)} pairs without a confirmed change", _table(others))
         + _refused_html(answer["refused"])
-        + f"<div class='more'>CSV: {_CSV}{_how_html(answer)}</div>",
+        + Markup("<div class='more'>CSV: {} {}</div>").format(_CSV, _how_html(answer)),
     )
 
 
@@ -57,7 +63,7 @@ def _rule(release: Release) -> str:
     """When a change is confirmed, and which metrics are compared."""
     metrics = f"The metrics are {', '.join(METRICS)}. " if release.source == SOURCE else ""
     return (
-        f"A change is confirmed where p &lt; {SUSPECT_P}, it is at least as large as its threshold, and it stands "
+        f"A change is confirmed where p < {SUSPECT_P}, it is at least as large as its threshold, and it stands "
         f"among all pairs. {metrics}Intervals are of 95 %."
     )
 
@@ -78,28 +84,28 @@ def _shown(pair: Mapping[str, Any]) -> Row:
     }
 
 
-def _means_html(means: Sequence[Row]) -> str:
-    """The geometric means with the best and the worst cell of each metric; "" where no pair has an interval."""
-    lead = "<p>Geometric mean of the ratios; above 1, the newest version is better.</p>"
-    return f"<h3>Means, best and worst</h3>{lead}{table_html(means)}" if means else ""
+def _means_html(means: Sequence[Row]) -> Markup:
+    """The geometric means with the best and the worst cell of each metric; nothing where no pair has an interval."""
+    return _MEANS.format(table_html(means)) if means else NOTHING
 
 
-def _refused_html(refused: Sequence[Row]) -> str:
+def _refused_html(refused: Sequence[Row]) -> Markup:
     """What is not compared, by its reason."""
     counts = Counter(row["reason"] for row in refused)
     listed = [{"reason": reason, "series": count} for reason, count in counts.most_common(SHOWN)]
     return details(f"{len(refused)} series not compared, by reason", table_html(listed) + _table(refused))
 
 
-def _table(rows: Sequence[Row]) -> str:
-    more = f"<p>{len(rows) - SHOWN} more are in the CSV.</p>" if len(rows) > SHOWN else ""
+def _table(rows: Sequence[Row]) -> Markup:
+    left = len(rows) - SHOWN
+    more = Markup("<p>{} more are in the CSV.</p>").format(left) if left > 0 else NOTHING
     return table_html(rows[:SHOWN]) + more
 
 
-def _how_html(answer: Mapping[str, Any]) -> str:
+def _how_html(answer: Mapping[str, Any]) -> Markup:
     """The command that compares every metric, and the query that finds the versions."""
     command = shlex.join(["nightbench", "compare", answer["a"], answer["b"]])
-    return details("Command", f"<pre tabindex='0'><code>{escape(command)}</code></pre>") + sql_html(VERSIONS)
+    return details("Command", code_block(command)) + sql_html(VERSIONS)
 
 
 def _flat(row: Mapping[str, Any]) -> Row:

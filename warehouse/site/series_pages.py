@@ -1,17 +1,18 @@
 """The pages of series, one for all metrics of one name, and the list of them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from html import escape
 from itertools import chain, groupby
 from pathlib import Path
+
+from markupsafe import Markup
 
 from bench.trends.series import Series, SeriesKey
 from warehouse.report.events import feed_html
 from warehouse.report.figures import csv_link, csv_text
-from warehouse.report.markup import section, sql_html
+from warehouse.report.markup import NOTHING, grid_html, section, sql_html
 from warehouse.report.trend_panels import Panel, panels_html, series_csv, series_sql
 from warehouse.schema.row import Row
 from warehouse.site.names import series_address_from_folder, series_page
@@ -20,13 +21,18 @@ from warehouse.trends.history_series import history_series
 from warehouse.trends.own_series import own_series, with_failed_nights
 
 Changes = dict[SeriesKey, list[Row]]
+_ALL_METRICS = Markup("<p><a href='{}.html'>All metrics of {}</a></p>")
+_ROW = Markup("<td><a href='{page}.html'>{series}</a></td><td>{source}</td>{numbers}<td>{last:%Y-%m-%d}</td>")
+_NONE = Markup(
+    "<p>No series yet. Run a night, or import results with <code>nightbench import --history FILE</code>.</p>"
+)
 
 
 @dataclass
 class SeriesList:
     """What the other pages say of the series, gathered while their pages are written."""
 
-    rows: list[str] = field(default_factory=list)
+    rows: list[Markup] = field(default_factory=list)
     panels: dict[SeriesKey, Panel] = field(default_factory=dict)
     newest: datetime | None = None
 
@@ -46,7 +52,7 @@ def write_series(data: Path, out: Path, changes: Sequence[Row], panels: int) -> 
             continue
         write_page(out / "series" / f"{page}.csv", csv_text(list(series_csv(metrics))))
         body = panels_html([_panel(one, of_key, page, "") for one in metrics])
-        heads = f"<p>Source: {escape(source)}. {_nights(metrics)}.</p>"
+        heads = Markup("<p>Source: {}. {}.</p>").format(source, _nights(metrics))
         address = f"series/{page}.html"
         write_page(out / address, page_html(address, name, heads + body))
         listed.rows.append(_row(metrics, page, sum(len(of_key[one.key]) for one in metrics if one.key in of_key)))
@@ -59,7 +65,7 @@ def write_series(data: Path, out: Path, changes: Sequence[Row], panels: int) -> 
 def _panel(series: Series, of_key: Changes, page: str, folder: str) -> Panel:
     """A panel on the page of its series, or on the start page, where `folder` leads to the series."""
     files = csv_link(f"{folder}{page}.csv") + sql_html(series_sql(series.key))
-    linked = f"<p><a href='{folder}{page}.html'>All metrics of {escape(series.key.series)}</a></p>" if folder else ""
+    linked = _ALL_METRICS.format(f"{folder}{page}", series.key.series) if folder else NOTHING
     return Panel(series, of_key.get(series.key, ()), page, linked + files, with_series=bool(folder))
 
 
@@ -68,22 +74,22 @@ def _nights(metrics: Sequence[Series]) -> str:
     return f"Nights from {first:%Y-%m-%d} to {last:%Y-%m-%d}"
 
 
-def _row(metrics: Sequence[Series], page: str, changes: int) -> str:
+def _row(metrics: Sequence[Series], page: str, changes: int) -> Markup:
     key = metrics[0].key
     cells = (len(metrics), max(len(one.points) for one in metrics), changes)
-    numbers = "".join(f"<td class='number'>{cell}</td>" for cell in cells)
-    last = max(one.points[-1].at for one in metrics)
-    return (
-        f"<tr><td><a href='{page}.html'>{escape(key.series)}</a></td><td>{escape(key.source)}</td>{numbers}"
-        f"<td>{last:%Y-%m-%d}</td></tr>"
+    numbers = NOTHING.join(Markup("<td class='number'>{}</td>").format(cell) for cell in cells)
+    return _ROW.format(
+        page=page,
+        series=key.series,
+        source=key.source,
+        numbers=numbers,
+        last=max(one.points[-1].at for one in metrics),
     )
 
 
-def _index(rows: Iterable[str], changes: Sequence[Row]) -> str:
-    names = ("series", "source", "metrics", "nights", "changes", "newest night")
-    head = "".join(f"<th scope='col'>{name}</th>" for name in names)
-    body = "".join(rows)
-    table = f"<div class='wide' tabindex='0'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    none = "<p>No series yet. Run a night, or import results with <code>nightbench import --history FILE</code>.</p>"
-    feed = section("Changes of all nights", feed_html(changes, series_address_from_folder)) if changes else ""
-    return page_html("series/index.html", "Series", (table if body else none) + feed)
+def _index(rows: Sequence[Markup], changes: Sequence[Row]) -> str:
+    table = grid_html(("series", "source", "metrics", "nights", "changes", "newest night"), rows) if rows else _NONE
+    feed = feed_html(changes, series_address_from_folder)
+    return page_html(
+        "series/index.html", "Series", table + (section("Changes of all nights", feed) if feed else NOTHING)
+    )

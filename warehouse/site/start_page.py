@@ -1,13 +1,14 @@
 """The start page: one line, what changed, and the newest night beside the one thirty nights before."""
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
+
+from markupsafe import Markup
 
 from warehouse.lake.query import ask
 from warehouse.report.events import RECENT, feed_html, recent
 from warehouse.report.figures import Chart, chart_html, csv_link, csv_text
-from warehouse.report.markup import details, part, section, sql_html, table_html
+from warehouse.report.markup import NOTHING, details, part, section, sql_html, table_html
 from warehouse.report.night_line import night_line
 from warehouse.report.trend_panels import panels_html
 from warehouse.schema.row import Row
@@ -17,60 +18,65 @@ from warehouse.site.pages import write_page
 from warehouse.site.questions import PARETO
 from warehouse.site.series_pages import SeriesList
 
+_EMPTY = Markup(
+    "<p class='line'>The warehouse is empty.</p><p>Run a night with <code>nightbench run --poc</code>, or "
+    "import results with <code>nightbench import --history FILE</code>.</p>"
+)
+_NIGHT = Markup("<p class='line'><a href='night/{night}.html'>Night {night}</a>: {line}</p>")
+_FIXED = Markup(
+    "<p>Interpolated rows lie between two measured loads. Speeds outside the measured range are left out.</p>"
+)
 _IMPORTS = "SELECT count(DISTINCT night) FROM history_points"
 
 
-def start_body(data: Path, out: Path, changes: Sequence[Row], listed: SeriesList, nights: Sequence[str]) -> str:
+def start_body(data: Path, out: Path, changes: Sequence[Row], listed: SeriesList, nights: Sequence[str]) -> Markup:
     """The page's body; it writes the CSV of its charts."""
     if not listed.rows and not nights:
-        return (
-            "<p class='line'>The warehouse is empty.</p><p>Run a night with <code>nightbench run --poc</code>, or "
-            "import results with <code>nightbench import --history FILE</code>.</p>"
-        )
+        return _EMPTY
     now = recent(changes, listed.newest)
     older = len({row["event_id"] for row in changes}) - len({row["event_id"] for row in now})
-    said = feed_html(now, series_address) or f"<p>No change in the {RECENT.days} days to the newest night.</p>"
-    earlier = f"<p><a href='series/index.html'>{older} earlier events</a></p>" if older else ""
+    none = Markup("<p>No change in the {} days to the newest night.</p>").format(RECENT.days)
+    said = feed_html(now, series_address) or none
+    earlier = Markup("<p><a href='series/index.html'>{} earlier events</a></p>").format(older) if older else NOTHING
     keys = {(row["source"], row["series"], row["metric"], row["unit"]) for row in now}
     panels = [one for key, one in listed.panels.items() if (key.source, key.series, key.metric, key.unit) in keys]
     return (
         _line(data, listed, nights)
         + section("Changes", said + earlier)
-        + (section("Trends", panels_html(panels)) if panels else "")
+        + (section("Trends", panels_html(panels)) if panels else NOTHING)
         + _pareto(data, out, is_open=bool(now))
     )
 
 
-def _line(data: Path, listed: SeriesList, nights: Sequence[str]) -> str:
+def _line(data: Path, listed: SeriesList, nights: Sequence[str]) -> Markup:
     """The newest night in one line; where there are only imported histories, how many series they have."""
     if not nights:
         imports = ask(data, _IMPORTS).rows[0][0]
         files = "1 imported history" if imports == 1 else f"{imports} imported histories"
-        return f"<p class='line'>{len(listed.rows)} series from {files}; no own night yet.</p>"
-    night = escape(nights[0])
-    return f"<p class='line'><a href='night/{night}.html'>Night {night}</a>: {escape(night_line(data, nights[0]))}</p>"
+        return Markup("<p class='line'>{} series from {}; no own night yet.</p>").format(len(listed.rows), files)
+    return _NIGHT.format(night=nights[0], line=night_line(data, nights[0]))
 
 
-def _pareto(data: Path, out: Path, *, is_open: bool) -> str:
-    """The trade between users and machines, with a table at fixed speeds; "" where no night has such points."""
+def _pareto(data: Path, out: Path, *, is_open: bool) -> Markup:
+    """The trade between users and machines, with a table at fixed speeds; nothing where no night has such points."""
     points = ask(data, PARETO).dicts()
     if not points:
-        return ""
+        return NOTHING
     write_page(out / "data" / "pareto.csv", csv_text(points))
     below = csv_link("data/pareto.csv") + sql_html(PARETO) + details("Numbers", table_html(points))
     said = _points_said(points, "tok_per_s_per_gpu", "tok/s per GPU")
     title = "Throughput per GPU against speed of one user"
     charts = chart_html(Chart("pareto", "pareto", title, said, {"points": points}), below)
     priced = [point for point in points if point["usd_per_mtok"]]
-    free = "" if priced else f"<p>{_unpriced(points)}</p>"
+    free = NOTHING if priced else Markup("<p>{}</p>").format(_unpriced(points))
     if priced:
         title = "Price of a million output tokens against speed of one user"
         said = _points_said(priced, "usd_per_mtok", "USD per million output tokens")
         charts += chart_html(Chart("cost", "price", title, said, {"points": priced}), below)
     fixed = list(at_fixed_speeds(points))
-    lead = "<p>Interpolated rows lie between two measured loads. Speeds outside the measured range are left out.</p>"
-    table = part("At fixed interactivity", lead + table_html(fixed), is_open=is_open) if fixed else ""
-    return section("Throughput, speed and price", f"<div class='panels'>{charts}</div>{free}") + table
+    table = part("At fixed interactivity", _FIXED + table_html(fixed), is_open=is_open) if fixed else NOTHING
+    panels = Markup("<div class='panels'>{}</div>{}").format(charts, free)
+    return section("Throughput, speed and price", panels) + table
 
 
 def _unpriced(points: Sequence[Row]) -> str:

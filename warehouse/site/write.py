@@ -5,15 +5,16 @@ Addresses stay: a page that was written keeps its name, and no page is deleted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
+
+from markupsafe import Markup
 
 from warehouse.lake.database import open_warehouse
 from warehouse.lake.lake import writing
 from warehouse.lake.query import ask
 from warehouse.report.charts import VEGA, vega_script
 from warehouse.report.figures import csv_link, csv_text, in_browser, save_script
-from warehouse.report.markup import answered, sql_html
+from warehouse.report.markup import NOTHING, answered, joined, page_links, sql_html
 from warehouse.report.page import night_body
 from warehouse.site.names import series_address_from_folder
 from warehouse.site.pages import DRAW, SAVE, page_html, write_page
@@ -50,8 +51,8 @@ def write_site(data: Path, out: Path) -> Site:
         nights = [row[0] for row in ask(data, _NIGHTS).rows]
         _write_nights(data, out, nights)
         for name, (title, questions) in _PAGES.items():
-            body = releases_html(data, out) if name == "compare" else ""
-            body += "".join(_answer(data, out, one) for one in questions)
+            body = releases_html(data, out) if name == "compare" else NOTHING
+            body += joined(_answer(data, out, one) for one in questions)
             write_page(out / f"{name}.html", page_html(f"{name}.html", title, body))
         _write_scripts(out / "assets")
         body = start_body(data, out, changes, listed, nights)
@@ -69,8 +70,7 @@ def _write_nights(data: Path, out: Path, nights: Sequence[str]) -> None:
                 page_html(address, f"Night {night}", night_body(data, night, in_browser, series_address_from_folder)),
             )
     written = sorted((path.stem for path in (out / "night").glob("*.html") if path.stem != "index"), reverse=True)
-    links = "".join(f"<li><a href='{escape(night)}.html'>{escape(night)}</a></li>" for night in written)
-    body = f"<ul>{links}</ul>" if links else "<p>No own night is in the warehouse.</p>"
+    body = page_links(written) if written else Markup("<p>No own night is in the warehouse.</p>")
     write_page(out / "night" / "index.html", page_html("night/index.html", "Nights", body))
 
 
@@ -81,10 +81,10 @@ def _write_scripts(assets: Path) -> None:
         write_page(assets / VEGA, vega_script())
 
 
-def _answer(data: Path, out: Path, question: Question) -> str:
+def _answer(data: Path, out: Path, question: Question) -> Markup:
     """A section with the answer; its CSV is written beside."""
     rows = ask(data, question.sql).dicts()
     address = f"data/{question.name}.csv"
     write_page(out / address, csv_text(rows))
-    lead = question.lead if rows else question.none
-    return answered(question.title, lead, rows, (csv_link(address) if rows else "") + sql_html(question.sql))
+    lead = question.lead if rows else Markup("{}").format(question.none)
+    return answered(question.title, lead, rows, (csv_link(address) if rows else NOTHING) + sql_html(question.sql))

@@ -5,11 +5,12 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
-from warehouse.report.markup import document, section, table_html
+from markupsafe import Markup
+
+from warehouse.report.markup import document, joined, section, table_html
 from warehouse.suite_report.table import SuiteReport, Table
 
 SCHEMA_VERSION = 1
@@ -45,14 +46,12 @@ def _shown(value: Any) -> str:
 
 
 def to_html(report: SuiteReport) -> str:
-    """One page that loads nothing from elsewhere; all values are escaped."""
-    notes = "".join(f"<p>{escape(note)}.</p>" for note in report.notes)
-    head = f"<p>Suite <b>{escape(report.suite)}</b>, night {escape(report.night)} on {escape(report.target)}.</p>"
-    empty = "<p>The night has no row of this table.</p>"
-    return document(
-        report.title,
-        head + notes + "".join(section(one.title, table_html(one.rows) or empty) for one in report.tables),
-    )
+    """One page that loads nothing from elsewhere."""
+    notes = joined(Markup("<p>{}.</p>").format(note) for note in report.notes)
+    head = Markup("<p>Suite <b>{}</b>, night {} on {}.</p>").format(report.suite, report.night, report.target)
+    empty = Markup("<p>The night has no row of this table.</p>")
+    tables = joined(section(one.title, table_html(one.rows) or empty) for one in report.tables)
+    return document(report.title, head + notes + tables)
 
 
 def to_json(report: SuiteReport) -> str:

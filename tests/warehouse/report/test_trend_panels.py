@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bench.trends.series import Point, Series, SeriesKey
+from warehouse.report.markup import NOTHING
 from warehouse.report.trend_panels import Panel, panels_html
 from warehouse.trends.own_series import SOURCE
 
@@ -12,7 +13,7 @@ from warehouse.trends.own_series import SOURCE
 def test_a_whisker_is_a_share_of_the_value_in_every_series(source: str) -> None:
     night = Point("2026-03-01", datetime(2026, 3, 1, tzinfo=UTC), 100.0, spread=0.1)
 
-    page = panels_html([Panel(Series(SeriesKey(source, "s", "throughput"), (night,)), (), "s", "")])
+    page = panels_html([Panel(Series(SeriesKey(source, "s", "throughput"), (night,)), (), "s", NOTHING)])
 
     assert '"value":100.0,"low":90.48' in page
     assert '"high":110.51' in page
@@ -27,7 +28,7 @@ def _shares(page: str) -> list[float]:
 def _panel(name: str, metric: str, *values: float) -> Panel:
     start = datetime(2026, 3, 1, tzinfo=UTC)
     nights = [Point(str(at), start + timedelta(days=at), value) for at, value in enumerate(values)]
-    return Panel(Series(SeriesKey("a history", name, metric), tuple(nights)), (), name, "", with_series=True)
+    return Panel(Series(SeriesKey("a history", name, metric), tuple(nights)), (), name, NOTHING, with_series=True)
 
 
 def test_an_equal_height_is_an_equal_change_in_panels_of_one_metric() -> None:

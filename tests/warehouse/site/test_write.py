@@ -48,7 +48,7 @@ def test_a_series_shows_its_nights_its_levels_and_its_change(site: Path) -> None
 
     assert "40 nights, level since 2026-01-21" in page
     assert '"changes":[{"at":"2026-01-21' in page
-    assert "SELECT * FROM history_points WHERE source = &#x27;example/suite@results&#x27;" in page
+    assert "SELECT * FROM history_points WHERE source = &#39;example/suite@results&#39;" in page
 
 
 def test_the_csv_of_a_series_has_each_night(site: Path) -> None:
