@@ -60,6 +60,8 @@ class Host(Protocol):
     def get(self, source: str, target: Path, limits: Limits = ...) -> None:
         """Download a file or a folder, completely or not at all; size and SHA-256 are compared. May be repeated.
 
+        It is on disk here, under its name, when this returns.
+
         RefusedFileError for a link, a special file, a name with a doubtful character, or more than `limits`.
         """
         ...

@@ -15,6 +15,7 @@ from infra.remote.offered import FORMAT, Splitter, offered_files
 from infra.remote.ssh_shell import STEP_TIMEOUT_S, SshShell
 from infra.storage.accepted import RUN_LIMITS, Limits
 from infra.storage.store import sha256
+from nights.durable import make_folder, move_into_place
 
 TRANSFER_FLOOR_BYTES_PER_S = 200_000  # the slowest transfer that is waited for, after STEP_TIMEOUT_S
 LOG_BYTES = 1 << 18
@@ -75,17 +76,19 @@ class SshHost(SshShell):
     def get(self, source: str, target: Path, limits: Limits = RUN_LIMITS) -> None:
         """Download a file or a folder, completely or not at all; TransferError where the target exists already.
 
+        It is on disk here when this returns.
+
         RefusedFileError for a link, a special file, a name with a doubtful character, or more than `limits`.
         """
         if target.exists():
             raise TransferError(f"{target} exists already; {source} of {self.access} was not downloaded over it")
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         name, beside = shlex.quote(source), target.with_name(f".{target.name}.partial")
         if not self.output_of(f"if [ -e {name} ] || [ -L {name} ]; then echo here; fi").strip():
             raise TransferError(f"{source} does not exist on {self.access}")
         try:
             self._with_retries(lambda: self._get(source, beside, limits))
-            beside.rename(target)
+            move_into_place(beside, target)
         finally:
             _remove(beside)
 
