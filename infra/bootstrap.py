@@ -217,7 +217,7 @@ def executor_of(settings: Settings, lease: Lease) -> Executor:
     """What runs operations on the machine of a lease."""
     if lease.cloud == "local":
         return LocalExecutor(settings)
-    context = (lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python)
+    context = (lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python, lease.machine)
     return _remote_executor(access_of(settings, lease), context, settings.ssh_patience_s)
 
 
@@ -227,7 +227,9 @@ def executor_for(settings: Settings, context: RunContext) -> Executor:
 
 
 @lru_cache(maxsize=4)
-def _remote_executor(access: Access, context: tuple[str, str, Path, str | None], patience_s: float) -> SshExecutor:
+def _remote_executor(
+    access: Access, context: tuple[str, str, Path, str | None, str | None], patience_s: float
+) -> SshExecutor:
     """An executor over SSH, cached with its connection for the next operation."""
     forwarded = {name: os.environ[name] for name in FORWARDED if os.environ.get(name)}
     return SshExecutor(SshHost(access, patience_s=patience_s), LeaseContext(*context, forwarded))

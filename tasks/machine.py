@@ -106,7 +106,7 @@ def collect(settings: Settings, cloud: Cloud, lease: Lease, volume: Volume | Non
         log.info("%s: no results can be collected", silence)
         return
     try:
-        executor_of(settings, lease).collect_and_clean()
+        executor_of(settings, lease).collect_and_clean(log.warning)
     except NightbenchError as error:
         log.warning("results on machine %s could not be collected: %s", lease.machine_id, error)
     else:

@@ -2,20 +2,19 @@
 
 import os
 import shlex
-import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
-from bench.errors import RefusedFileError, RemoteJobLostError, ServerStartError, TransferError
-from bench.manifest import MANIFEST
+from bench.errors import RemoteJobLostError, ServerStartError
 from bench.record import PlannedRun
 from bench.suite.secret_names import looks_secret
 from infra.agent import remote_job
 from infra.agent.operations import OPERATIONS
+from infra.agent.results_there import ResultsThere
 from infra.clock import SystemClock, poll
 from infra.engines.secret_environment import needs_secrets, read_secrets
 from infra.loadgen.datasets import input_files, input_path
@@ -23,12 +22,8 @@ from infra.processes.detached import MARK
 from infra.remote.cleanup import end_marked
 from infra.remote.deploy import HOME, DeployedCode, deploy
 from infra.remote.host import Host, JobStatus
-from infra.remote.offered import FORMAT, listed_entries, refuse
-from infra.reporting import Reporter
+from infra.reporting import Reporter, Say
 from infra.settings import Settings
-from infra.storage import store
-from infra.storage.accepted import NIGHT_LIMITS, RUN_LIMITS, Limits, is_result_file, is_run
-from nights.durable import move_into_place
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
@@ -47,10 +42,6 @@ export PYTHONPATH="$PWD/$code" NIGHTBENCH_DATA="$PWD/{home}/data"
 export NIGHTBENCH_CACHE="${NIGHTBENCH_CACHE:-$PWD/{home}/cache}"
 exec "$@"
 """
-# What is whole, and every link, since none of ours is one; names that begin with a dot are unfinished.
-_LIST = rf"""cd {{folder}} 2>/dev/null || exit 0
-find . -mindepth 1 -maxdepth 3 -name '.*' -prune -o \( -path './*/*/MANIFEST.sha256' -o -path './servers/*.log' \
--o -path './calibration*.json' -o -type l \) -printf '{FORMAT}'"""
 
 
 class Executor(Protocol):
@@ -60,8 +51,11 @@ class Executor(Protocol):
         """Run a declared operation with these values and return its result; its NightbenchError is raised here."""
         ...
 
-    def collect_and_clean(self) -> None:
-        """Copy what remains of the night here; on the machine only caches for later nights remain."""
+    def collect_and_clean(self, say: Say) -> None:
+        """Copy what remains of the night here; on the machine only caches for later nights remain.
+
+        `say` gets a line for each thing that the machine offers and may not.
+        """
         ...
 
 
@@ -75,7 +69,7 @@ class LocalExecutor:
         """Call the operation."""
         return operation(self._settings, reporter, *args)
 
-    def collect_and_clean(self) -> None:
+    def collect_and_clean(self, say: Say) -> None:
         """Do nothing: every file is on this computer already."""
 
 
@@ -90,6 +84,7 @@ class LeaseContext:
     night: str
     data: Path
     python: str | None = None
+    machine: str | None = None  # its name in a night over several machines
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
 
     @property
@@ -107,19 +102,21 @@ class SshExecutor:
         self._clock = SystemClock()
         self._deployed: DeployedCode | None = None
         self._sent: set[str] = set()
+        self._results = ResultsThere(f"{DATA}/runs/{lease.night}", lease.data, lease.night, lease.machine)
 
     def run(self, operation: Callable[[Settings, Reporter, *Ts], T], reporter: Reporter, *args: *Ts) -> T:
         """Run the operation there, with the settings of that machine, and copy new results here."""
         for run in args:
             if isinstance(run, PlannedRun):
+                self._results.give(run)
                 self._send_inputs(run)
         try:
             result: T = self._run_job(operation, reporter, args)
         except ServerStartError:
-            self._collect()  # the server's log explains the failure
+            self._results.collect(self._host, reporter.say)  # the server's log explains the failure
             raise
         if OPERATIONS[operation.__name__].leaves_results:
-            self._collect()
+            self._results.collect(self._host, reporter.say)
         return result
 
     def _run_job(self, operation: Callable[..., Any], reporter: Reporter, args: tuple[Any, ...]) -> Any:
@@ -198,77 +195,15 @@ class SshExecutor:
                 self._host.put(file, f"{DATA}/{input_path(digest)}")
                 self._sent.add(digest)
 
-    def collect_and_clean(self) -> None:
-        """End the lease's processes, copy what remains of the night, and delete it and the lease's folder there."""
+    def collect_and_clean(self, say: Say) -> None:
+        """End the lease's processes, copy what remains of the night, and delete it and the lease's folder there.
+
+        What the machine offers beside its own results is refused, named to `say`, and left on the machine.
+        """
         self._host.close()
         self._host = self._host.with_patience(COLLECT_PATIENCE_S)  # a billed machine is not kept for a few logs
         end_marked(self._host, self._lease.lease_id)
-        self._collect()
-        self._host.output_of(f"rm -rf {shlex.quote(self._remote)} {shlex.quote(self._lease.folder)}")
+        self._results.collect(self._host, say)
+        done = [self._lease.folder] if self._results.has_refused else [self._results.there, self._lease.folder]
+        self._host.output_of(f"rm -rf {shlex.join(done)}")
         self._host.close()
-
-    def _collect(self) -> None:
-        """Copy each whole run folder here, and each log and table that has grown.
-
-        Raises RefusedFileError after that, where the machine offers something else.
-        """
-        listed = self._host.output_of(_LIST.format(folder=shlex.quote(self._remote)))
-        refused = list[RefusedFileError]()
-        for kind, size, name in listed_entries(listed):
-            try:
-                self._fetch(kind, size, name)
-            except RefusedFileError as error:
-                refused.append(error)
-        if refused:
-            raise refused[0]
-
-    def _fetch(self, kind: str, size: int, name: str) -> None:
-        run = name.removesuffix(f"/{MANIFEST}")
-        if kind != "f":
-            refuse(self._origin, name, kind)
-        elif run != name and is_run(run):
-            if not (self._local / run).exists():
-                self._fetch_run(f"{self._remote}/{run}", self._local / run)
-        elif is_result_file(name):
-            if not _has_size(self._local / name, size):
-                self._fetch_file(f"{self._remote}/{name}", self._local / name)
-        else:
-            raise RefusedFileError(f"{self._origin} offers a file that no night has: {name[:200]!r}; it was not copied")
-
-    @property
-    def _remote(self) -> str:
-        return f"{DATA}/runs/{self._lease.night}"
-
-    @property
-    def _local(self) -> Path:
-        return store.night_folder(self._lease.data, self._lease.night)
-
-    @property
-    def _origin(self) -> str:
-        return f"{self._host.access}:{self._remote}"
-
-    def _limits(self) -> Limits:
-        """What is accepted of one run, while the night's folder here has room for it."""
-        here = sum(path.stat().st_size for path in self._local.rglob("*") if path.is_file())
-        return replace(RUN_LIMITS, total_bytes=min(RUN_LIMITS.total_bytes, NIGHT_LIMITS.total_bytes - here))
-
-    def _fetch_run(self, source: str, target: Path) -> None:
-        """Copy one run folder here, compare it with its manifest, and delete it there."""
-        partial = target.with_name(f"{store.PARTIAL}{target.name}")
-        shutil.rmtree(partial, ignore_errors=True)  # from a night that was killed while copying
-        self._host.get(source, partial, self._limits())
-        if not store.is_whole(partial):
-            shutil.rmtree(partial)
-            raise TransferError(f"{source} on {self._host.access} does not match its {MANIFEST} after the copy")
-        move_into_place(partial, target)
-        self._host.output_of(f"rm -rf {shlex.quote(source)}")
-
-    def _fetch_file(self, source: str, target: Path) -> None:
-        aside = target.with_name(f".{target.name}.arriving")
-        aside.unlink(missing_ok=True)
-        self._host.get(source, aside, self._limits())
-        aside.replace(target)
-
-
-def _has_size(file: Path, size: int) -> bool:
-    return file.exists() and file.stat().st_size == size

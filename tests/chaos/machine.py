@@ -38,7 +38,7 @@ from infra.models.models import PreparedModel
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import keys_of
-from infra.reporting import Reporter
+from infra.reporting import Reporter, Say
 from infra.settings import Settings
 from tests.bench.machine import canaries
 from tests.bench.machine.canaries import MI300X
@@ -140,7 +140,7 @@ class RentedMachine:
     def shut_down(self, *_asked: object) -> None:
         """Nothing runs."""
 
-    def collect_and_clean(self) -> None:
+    def collect_and_clean(self, _say: Say) -> None:
         self.steps.after("S10")
         self.work(30.0)
         self.is_in_use = False

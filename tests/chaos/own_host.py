@@ -22,6 +22,7 @@ from infra.clouds.static import LEASE
 from infra.engines.server import RunningServer
 from infra.ledger.ledger import Lease
 from infra.processes.detached import MARK
+from infra.reporting import Say
 from tests.chaos.machine import LOOK_S, SERVER, RentedMachine
 from tests.chaos.place import HostFault, Place
 from tests.emulators.virtual_clock import VirtualClock
@@ -150,9 +151,9 @@ class HeldMachine(RentedMachine):
             self.engine.kill()
             self.engine.wait()
 
-    def collect_and_clean(self) -> None:
+    def collect_and_clean(self, say: Say) -> None:
         try:
-            super().collect_and_clean()
+            super().collect_and_clean(say)
             self.shut_down()
         finally:
             self.is_over = True

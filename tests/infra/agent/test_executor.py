@@ -9,9 +9,7 @@ import sys
 import tarfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 import psutil
 import pytest
@@ -20,32 +18,25 @@ from bench.errors import (
     EnvironmentOnMachineError,
     LoadDriverError,
     ModelError,
-    RefusedFileError,
     RemoteJobCrashedError,
     RemoteJobLostError,
     ServerStartError,
 )
-from bench.manifest import manifest_text
 from bench.record import Answers, NightRecord
 from infra.agent import operations, remote_job
-from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
+from infra.agent.executor import Executor, LocalExecutor, SshExecutor
 from infra.agent.operations import PrepareOptions
 from infra.engines.server import EngineAt, RunningServer
 from infra.loadgen.datasets import with_local_paths
 from infra.loadgen.suite_file import make_night
 from infra.remote.deploy import ROOT, make_archive
-from infra.remote.host import Access
-from infra.remote.ssh_host import SshHost
-from infra.reporting import Reporter
+from infra.reporting import Reporter, silent
 from infra.settings import Settings
-from infra.storage import store
-from infra.storage.accepted import RUN_LIMITS, Limits
-from tests.emulators.sshd import Sshd, make_key, running_machine
+from tests.emulators.sshd import Sshd
+from tests.infra.agent.far import LEASE, NO_ENGINE, far
 from tests.infra.benches import make_context, model_on
 
-LEASE = f"lease-{os.getpid()}"  # its mark ends processes on the whole computer: no other run of tests may have it
 ID = "0123456789abcdef"
-NO_ENGINE = ("NIGHTBENCH_VLLM_EXECUTABLE", "/bin/false")  # no test here starts a server
 SUITE = """
 name = "machine"
 [model]
@@ -87,29 +78,6 @@ class Recorded:
         return Reporter(self.lines.append, self.shares.append)
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    path = tmp_path_factory.mktemp("keys") / "client"
-    return path, make_key(path)
-
-
-@pytest.fixture
-def sshd(tmp_path: Path, keys: tuple[Path, str]) -> Iterator[Sshd]:
-    with running_machine(tmp_path / "far", keys[1], environment=installers() | dict([NO_ENGINE])) as machine:
-        yield machine
-
-
-def installers() -> dict[str, str]:
-    """The variables of this computer's package installers, which a machine on the same network needs as well."""
-    return {name: value for name, value in os.environ.items() if name.startswith(("UV_", "PIP_", "SSL_"))}
-
-
-def far(sshd: Sshd, keys: tuple[Path, str], data: Path, python: str | None = sys.executable) -> SshExecutor:
-    access = Access(sshd.address, sshd.port, "root", keys[0], sshd.host_public_key)
-    lease = LeaseContext(LEASE, "night", data, python, {"HF_TOKEN": "a secret"})
-    return SshExecutor(SshHost(access, patience_s=20), lease)
-
-
 @pytest.fixture(params=["local", "ssh"])
 def machine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Executor:
     monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
@@ -132,7 +100,7 @@ def test_every_executor_returns_results_and_raises_errors(machine: Executor) -> 
     model = model_on(machine, recorded.reporter, "generated:tiny?seed=0")
     with pytest.raises(ModelError, match="unknown model source") as caught:
         model_on(machine, recorded.reporter, "moon:tiny")
-    machine.collect_and_clean()
+    machine.collect_and_clean(recorded.reporter.say)
 
     assert paths.machine == paths.data / "machines" / "machine-1"
     assert paths.host.cpu_count > 0
@@ -205,7 +173,7 @@ def test_every_process_of_a_remote_job_carries_the_leases_mark_and_none_is_left(
     machine = far(sshd, keys, tmp_path)
 
     paths = machine.run(operations.prepare_paths, Recorded().reporter, "m")
-    machine.collect_and_clean()
+    machine.collect_and_clean(silent)
 
     assert paths.host.hostname
     assert [path.name for path in (sshd.home / "nightbench" / "leases").iterdir()] == []
@@ -272,95 +240,6 @@ def test_a_command_gets_its_secret_on_a_machine_where_the_secret_is_written_nowh
     assert metric["value"] == len("planted-secret")
     files = [path for path in (*sshd.home.rglob("*"), *(tmp_path / "data").rglob("*")) if path.is_file()]
     assert [path for path in files if b"planted-secret" in path.read_bytes()] == []
-
-
-def test_only_whole_runs_and_logs_of_its_own_night_are_copied_from_a_machine(
-    sshd: Sshd, keys: tuple[Path, str], tmp_path: Path
-) -> None:
-    there, here = sshd.home / "nightbench/data/runs/night", tmp_path / "data/runs/night"
-    (there / "servers").mkdir(parents=True)
-    (there / "servers" / f"{ID}-0.log").write_text("a log")
-    (there / "servers" / f"{ID}-1.log").symlink_to("/etc/hostname")
-    (there / "servers" / "night.log").write_text("no server has this id")
-    (there / "night.json").write_text("forged")
-    (there / "calibration-..json").write_text("forged")
-    whole_run(there / ID / "0")
-    whole_run(there / ID / "00")
-    whole_run(there / "forged" / "night.json")
-    whole_run(there / "..." / "0")
-    (there / f"{ID[::-1]}").symlink_to(there / ID)
-    whole_run(there / ID / "1")
-    (there / ID / "1" / "key").symlink_to("/etc/hostname")
-    whole_run(there / ID / "2")
-    os.mkfifo(there / ID / "2" / "pipe")
-    whole_run(there / ID / "3")
-    (there / ID / "3" / "a\nb").touch()
-    here.mkdir(parents=True)
-    (here / "night.json").write_text("the plan")
-
-    with pytest.raises(RefusedFileError, match=r"^root@[\d.:]+:nightbench/data/runs/night\S* offers .*not copied"):
-        far(sshd, keys, tmp_path / "data").collect_and_clean()
-
-    assert (here / "night.json").read_text() == "the plan"
-    assert {str(path.relative_to(here)) for path in here.rglob("*") if path.is_file()} == {
-        "night.json",
-        f"servers/{ID}-0.log",
-        f"{ID}/0/MANIFEST.sha256",
-        f"{ID}/0/record.json",
-    }
-
-
-def whole_run(folder: Path) -> None:
-    folder.mkdir(parents=True)
-    (folder / "record.json").write_text("{}")
-    (folder / "MANIFEST.sha256").write_text(manifest_text({"record.json": store.sha256(folder / "record.json")}))
-
-
-@pytest.mark.parametrize(
-    "listing",
-    [
-        "f 2 ../night.json",
-        f"f 2 ../../runs/night/{ID}/0/MANIFEST.sha256",
-        "f 2 /etc/cron.d/MANIFEST.sha256",
-        f"f 2 {ID}/../MANIFEST.sha256",
-        "f 2 night.json",
-        "f 2 leases/lease-0001.json",
-        f"f 2 servers/../{ID}-0.log",
-        f"l 2 servers/{ID}-0.log",
-        "f -1 calibration.json",
-        "f 1e9 calibration.json",
-        "calibration.json",
-        "f",
-    ],
-)
-def test_no_listing_of_a_machine_makes_a_file_here(tmp_path: Path, listing: str) -> None:
-    host = LyingHost(listing)
-
-    with pytest.raises(RefusedFileError, match="root@machine:1:nightbench/data/runs/night offers "):
-        SshExecutor(host, LeaseContext(LEASE, "night", tmp_path)).collect_and_clean()
-
-    assert list(tmp_path.rglob("*")) == []
-
-
-class LyingHost(SshHost):
-    """A machine that answers every command with this listing and sends a file for every name."""
-
-    def __init__(self, listing: str) -> None:
-        super().__init__(Access("machine", 1, "root", Path("key"), "ssh-ed25519 AAAA"))
-        self._listing = listing
-
-    def with_patience(self, patience_s: float) -> Self:
-        del patience_s
-        return self
-
-    def output_of(self, script: str, *, timeout_s: float = 60.0) -> str:
-        del timeout_s
-        return f"{self._listing}\0" if "MANIFEST" in script else ""
-
-    def get(self, source: str, target: Path, limits: Limits = RUN_LIMITS) -> None:
-        del source, limits
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("{}")
 
 
 def test_an_error_keeps_its_class_its_stage_and_its_message() -> None:
@@ -459,7 +338,7 @@ def test_every_machine_is_checked_and_gets_engine_and_model_together(
     found = machine.run(operations.check_machine, recorded.reporter, suite.machine, False)
     options = PrepareOptions("lease-of-test", is_rented=False, scratch=tmp_path / "scratch")
     prepared = machine.run(operations.prepare, recorded.reporter, suite.engine, suite.model, options)
-    machine.collect_and_clean()
+    machine.collect_and_clean(recorded.reporter.say)
 
     assert (found.gpus, found.scratch) == ((), None)
     assert prepared.engine.executable == executable

@@ -149,7 +149,9 @@ def test_an_engine_on_another_machine_gets_the_named_secret_and_inherits_none_of
     host_env = sshd.home / "nightbench" / "host.env"
     host_env.write_text(of_there)
     access = Access(sshd.address, sshd.port, "root", keys[0], sshd.host_public_key)
-    lease = LeaseContext(LEASE, "night", tmp_path / "data", sys.executable, {"HF_TOKEN": SECRETS["HF_TOKEN"]})
+    lease = LeaseContext(
+        LEASE, "night", tmp_path / "data", sys.executable, environment={"HF_TOKEN": SECRETS["HF_TOKEN"]}
+    )
     machine, reporter = SshExecutor(SshHost(access, patience_s=20), lease), Reporter(silent)
     executable = tmp_path / "vllm"
     executable.write_text(f"#!/bin/sh\necho environment of\n{others}\n{TELL_SECRET}\n")
@@ -160,7 +162,7 @@ def test_an_engine_on_another_machine_gets_the_named_secret_and_inherits_none_of
     with pytest.raises(ServerStartError):
         machine.run(operations.bring_up, reporter, context, night.runs[0], EngineAt(executable, build=None), 60.0)
 
-    machine.collect_and_clean()
+    machine.collect_and_clean(silent)
     (log,) = (tmp_path / "data" / "runs" / "night" / "servers").glob("*.log")
     host_env.unlink()
     assert b"environment of" in log.read_bytes()
