@@ -1,4 +1,4 @@
-"""One try at one scenario: what was asked, what was found, how it ended, and where it came from.
+"""The records of a night: what was planned, what was found, how each run ended, and its lineage.
 
 `record.json` in a run folder is one RunRecord; `night.json` beside the run folders is one NightRecord. Both are
 written once and never edited. Missing is None, never 0 or "".
@@ -28,7 +28,7 @@ Outcome = Literal["measured", "failed", "not-run"]
 
 
 class LeaseFacts(StoredValue):
-    """What was rented for this run, and at what price."""
+    """The machine that was rented for this run, and its price."""
 
     lease_id: str
     cloud: str
@@ -40,7 +40,7 @@ AttemptOutcome = Literal["rented", "no-capacity", "over-limit", "refused", "vani
 
 
 class LeaseAttempt(StoredValue):
-    """One try to rent a machine, which is capacity history.
+    """One attempt to rent a machine: the history of the cloud's capacity.
 
     `refused`: for another reason. `vanished`: it never came. `stuck`: never usable. `unanswered`: no reply, no machine.
     """
@@ -52,19 +52,19 @@ class LeaseAttempt(StoredValue):
     name: str
     attempt: int  # from 1
     outcome: AttemptOutcome
-    reason: str | None  # None only of one that was rented
+    reason: str | None  # None only if a machine was rented
     machine_id: str | None
     usd_per_hour: float
 
 
 class StageCost(StoredValue):
-    """What one stage of a lease took and cost; `run` names the run that it belongs to, scenario_id/repeat."""
+    """The time and the cost of one stage of a lease; `run` is the run that it belongs to, as scenario_id/repeat."""
 
     stage: str
     run: str | None
     started_at: AwareDatetime
-    ended_at: AwareDatetime | None  # None: it never ended, as far as is known
-    usd: float | None  # None while it has no end
+    ended_at: AwareDatetime | None  # None: no end is recorded
+    usd: float | None  # None: it has no end
 
 
 class LeaseReport(LeaseFacts):
@@ -82,7 +82,7 @@ class LeaseReport(LeaseFacts):
 
 
 class Uploads(StoredValue):
-    """What of a night stands in a bucket: the hash of each run's manifest; and what does not, and why."""
+    """What was uploaded of a night: the hash of each run's manifest, and what failed to upload, with the reason."""
 
     place: str | None = None
     runs: dict[str, str] = Field(default_factory=dict)
@@ -98,7 +98,7 @@ class MachineEnd(StoredValue):
 
 
 class NightEnd(MachineEnd):
-    """Why a night ended before all of its runs were measured; of a night over several machines, why each of them did.
+    """Why a night ended before all of its runs were measured; with several machines, the reason of each.
 
     A machine that is not in `machines` measured its runs.
     """
@@ -106,12 +106,12 @@ class NightEnd(MachineEnd):
     machines: dict[str, MachineEnd] = Field(default_factory=dict)
 
     def of(self, machine: str | None) -> MachineEnd | None:
-        """Why the runs of one machine are missing; None where nothing is known of it."""
+        """Return why the runs of one machine are missing; None if no reason is recorded."""
         return self.machines.get(machine or "") if self.machines else self
 
 
 class CalibratedLoad(StoredValue):
-    """A load under which the load client's own error was measured and found small enough."""
+    """A load at which the load client's own error was measured and is within its limit."""
 
     streams: int
     stream_tok_per_s: float
@@ -120,7 +120,7 @@ class CalibratedLoad(StoredValue):
 
 
 class Calibration(StoredValue):
-    """What a run's record keeps of its night's calibration; without an id there is none, and a reason why."""
+    """The part of the night's calibration that applies to a run; without an id there is a reason instead."""
 
     calibration_id: str | None = None
     hostname: str | None = None
@@ -131,7 +131,7 @@ class Calibration(StoredValue):
 
 
 class Lineage(StoredValue):
-    """Which code and which files made this record."""
+    """The code and the files that this record comes from."""
 
     nightbench_version: str
     git_commit: str | None
@@ -141,7 +141,7 @@ class Lineage(StoredValue):
 
 
 class LoadRun(StoredValue):
-    """What the load driver was asked and how it went; times are aware UTC."""
+    """The load driver's command, its times in aware UTC, and how it ended."""
 
     driver: str
     driver_version: str | None
@@ -151,7 +151,7 @@ class LoadRun(StoredValue):
 
 
 class Busy(StoredValue):
-    """How busy the host was with other work: the load average of one minute, and CPU time stolen by a hypervisor."""
+    """How busy the host was with other work: load average of one minute, and CPU time stolen by a hypervisor."""
 
     load_average_before: float
     load_average_after: float
@@ -159,7 +159,7 @@ class Busy(StoredValue):
 
 
 class Answers(StoredValue):
-    """What a server answered to the questions of bench/quality/passage.py, asked alone; missing answers are None.
+    """A server's answers to the questions of bench/quality/passage.py, without other load; a missing answer is None.
 
     `logprob_mean`: of the passage's tokens, in nats a token. `greedy`: the ids that followed each prompt.
     """
@@ -167,22 +167,22 @@ class Answers(StoredValue):
     logprob_mean: float | None = None
     logprob_tokens: int | None = None
     greedy: tuple[tuple[int, ...], ...] = ()
-    lacking: str | None = None  # why something is missing
+    lacking: str | None = None  # why an answer is missing
 
 
 class Accuracy(StoredValue):
-    """The answers of a server before its first and after its last load; `passage` is the version of the questions.
+    """A server's answers before its first and after its last load; `passage` is the version of the questions.
 
     Only the record of the last run on a server has `after`. Records of before 2026-11-22 have both, around each load.
     """
 
     passage: str
     before: Answers
-    after: Answers | None = None  # None: not asked after this run, or the server had ended
+    after: Answers | None = None  # None: not the last run of the server, or it had exited
 
 
 class FailedStart(StoredValue):
-    """A start of a server that failed and after which the same server was started once more, there or elsewhere."""
+    """A failed start of a server that was then started again, on the same machine or on another."""
 
     server_id: str
     lease_id: str
@@ -192,7 +192,7 @@ class FailedStart(StoredValue):
 
 
 class RunRecord(StoredValue):
-    """One try at one scenario. A failed or unstarted one has a stage and a reason, and nothing measured."""
+    """One run of one scenario. If it failed or was not started, it has a stage and a reason, and no measurements."""
 
     record_version: int = RECORD_VERSION
     night: str
@@ -210,37 +210,37 @@ class RunRecord(StoredValue):
     asked: Scenario
     quality: Quality
     series_identity: tuple[str, ...] = ()  # what the suite declares to make another series
-    slo: Slo | None = None  # what its requests were to keep; None: nothing was asked, or from before 2026-11-23
+    slo: Slo | None = None  # the limits of its requests; None: no limits, or from before 2026-11-23
     host: HostFacts | None = None
     server: ServerFacts | None = None
     weights: Weights | None = None
     load: LoadRun | None = None
     busy: Busy | None = None
-    host_use: HostUse | None = None  # None: of a run that failed before its load, or from before this was measured
-    accuracy: Accuracy | None = None  # None: of a run that failed before, or from before this was asked
+    host_use: HostUse | None = None  # None: failed before its load, or from before this was measured
+    accuracy: Accuracy | None = None  # None: failed before, or from before this was measured
     lease: LeaseFacts | None = None
-    calibration: Calibration | None = None  # None: of a night that did not calibrate its client
+    calibration: Calibration | None = None  # None: the night did not calibrate its client
     lineage: Lineage
     failed_starts: tuple[FailedStart, ...] = ()  # of its server, before the start that this run used
-    forced: tuple[str, ...] = ()  # why the night would have been refused without --force
+    forced: tuple[str, ...] = ()  # why the night would be refused without --force
     stage_s: dict[str, float] = Field(default_factory=dict)  # seconds spent in each stage of this run
     file_sha256: dict[str, str] = Field(default_factory=dict)  # each raw file beside this record
 
     @property
     def endpoint(self) -> EndpointFacts | None:
-        """What was found of a server that is not ours; None of one that is."""
+        """The facts of a server that Nightbench did not start; None if it started the server."""
         return self.server.endpoint if self.server else None
 
     @property
     def usd_per_hour(self) -> float | None:
-        """The price of the machine that served: of the lease, or of an endpoint, as its suite says; None if unknown."""
+        """The hourly price of the serving machine, from the lease or from the suite's endpoint; None if unknown."""
         if self.asked.engine.name == ENDPOINT:
             return self.endpoint.known.usd_per_hour if self.endpoint else None
         return self.lease.usd_per_hour if self.lease else None
 
 
 class AskedTask(StoredValue):
-    """One task that a server was asked, and how that ended; `measured` has its results in `<task>.json`."""
+    """One lm-eval task on a server, and how it ended; if it was measured, `<task>.json` has its results."""
 
     task: str
     outcome: Outcome
@@ -249,7 +249,7 @@ class AskedTask(StoredValue):
 
 
 class LmEvalRecord(StoredValue):
-    """What a server was asked by lm-eval after its loads: `record.json` in a folder `lm-eval-<server_id>/0`."""
+    """The lm-eval tasks on a server after its loads: `record.json` in a folder `lm-eval-<server_id>/0`."""
 
     record_version: int = RECORD_VERSION
     night: str
@@ -272,7 +272,7 @@ class PlannedRun(Frozen):
 
 
 class NightRecord(StoredValue):
-    """A night as planned: which runs, in which order, from which suite."""
+    """The plan of a night: its runs, their order, and their suite."""
 
     record_version: int = RECORD_VERSION
     night: str
@@ -282,7 +282,7 @@ class NightRecord(StoredValue):
     suite_sha256: str
     seed: int
     runs: tuple[PlannedRun, ...]
-    forced: tuple[str, ...] = ()  # why it would have been refused without --force
+    forced: tuple[str, ...] = ()  # why it would be refused without --force
     applied: tuple[str, ...] = ()  # what --apply-rules changed of the suite's engines
     budget_shares: dict[str, float] = Field(default_factory=dict)  # of the suite's budget, by machine, of several
     rerun_of: str | None = None  # the night whose suspect scenarios this one measures again

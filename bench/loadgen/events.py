@@ -1,4 +1,4 @@
-"""The meter's events.bin: every token event of a run, by column."""
+"""Read the meter's events.bin: one value per token event and column."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ NO_STAMP_NS = np.iinfo(np.int64).min
 
 @dataclass(frozen=True)
 class Events:
-    """Token events of some requests, in the order of their rows; a value an event in each column.
+    """The token events of some requests: columns with one value per event, in the order of the requests.
 
-    `at`: (requests + 1,), each request's place in the columns. `kernel_ns` is None unless every event has a stamp: our
-    own reading is later by however long we were kept from reading, and a gap between the one and the other would be
-    nobody's.
+    `at`, of length requests + 1, is where the events of each request start. `kernel_ns` is None unless every event has
+    a time stamp of the kernel. The client's own reading is later, by as long as the client was busy, so a gap between a
+    kernel stamp and a reading would mean nothing.
     """
 
     at: Ints
@@ -29,11 +29,11 @@ class Events:
 
     @property
     def best_ns(self) -> Ints:
-        """The kernel's stamps where all are there, else our own reading."""
+        """The kernel's time stamps if every event has one, else the times at which the client read the events."""
         return self.user_ns if self.kernel_ns is None else self.kernel_ns
 
     def of(self, index: Sequence[int]) -> "Events":
-        """The events of the requests with these indices only."""
+        """Return only the events of the requests with these indices, in their order."""
         places = np.array([self.first[each] for each in index], dtype=np.int64)
         count = np.diff(self.at)[places]
         at = np.concatenate(([0], np.cumsum(count)))
@@ -54,7 +54,7 @@ class Events:
 def read_events(
     head: dict[str, Any], index: Sequence[int], event_first: Sequence[int], event_count: Sequence[int], events: bytes
 ) -> Events:
-    """The token events of a report: `meter.json`, three fields of all its rows, and events.bin.
+    """Return the token events of a report: of `meter.json`, three fields of all its rows, and events.bin.
 
     Raises UnreadableResultError if the file and the rows differ in the number of events.
     """
@@ -77,15 +77,15 @@ def read_events(
     )
 
 
-# Record version 1 had no header for its events, and no others than those with tokens.
+# Records of version 1 have no header for events, and only events with tokens.
 _V1_COLUMNS = [["event_at_ns", "<i8"], ["event_kernel_ns", "<i8"], ["event_tokens", "<i4"]]
 
 
 def _event_columns(head: dict[str, Any], events: bytes) -> dict[str, Ints]:
-    said = head.get("events") or {"columns": _V1_COLUMNS}
-    types = [(name, np.dtype(kind)) for name, kind in said["columns"]]
+    header = head.get("events") or {"columns": _V1_COLUMNS}
+    types = [(name, np.dtype(kind)) for name, kind in header["columns"]]
     width = sum(kind.itemsize for _name, kind in types)
-    count = said.get("count", len(events) // width)
+    count = header.get("count", len(events) // width)
     if len(events) != count * width:
         raise UnreadableResultError(f"events.bin holds {len(events)} bytes, not {count} events of {width} bytes")
     starts = np.cumsum([0, *(count * kind.itemsize for _name, kind in types)])

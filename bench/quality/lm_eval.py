@@ -1,6 +1,6 @@
-"""What EleutherAI's lm-evaluation-harness is told, how its results are read, and how far a score has fallen.
+"""EleutherAI's lm-evaluation-harness: its command line, its results, and how far a score has fallen.
 
-Each task is a process of its own: one whose data is not there takes no other with it.
+Each task runs in a process of its own, so that a task whose data is missing does not end the others.
 """
 
 import json
@@ -27,7 +27,7 @@ ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
 }
 REQUEST_TIMEOUT_S = 300
-# As datasets says it of a data set that is not in its cache, or of a file that a task names.
+# What the library `datasets` prints if a data set is not in its cache, or a file of a task is missing.
 _NO_DATA = re.compile(
     r"OfflineModeIsEnabled|offline mode|Couldn't (reach|find)|Unable to find|FileNotFoundError|DatasetNot"
 )
@@ -36,10 +36,10 @@ _LAST_CHARS = 300
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of one task, as the harness gives it.
+    """One metric of one task, as the harness reports it.
 
-    `value` is in the metric's own unit, a share for most; `stderr` is None where the harness has none. `sample_count`
-    questions were asked of `sample_total`.
+    `value` is in the metric's own unit, for most a share. `stderr` is None if the harness reports none. The task has
+    `sample_total` questions, of which `sample_count` were used.
     """
 
     task: str
@@ -58,12 +58,12 @@ class Score:
 def task_argv(
     executable: Path, asked: LmEval, task: str, target: LoadTarget, max_length: int, result: Path
 ) -> tuple[str, ...]:
-    """The harness's command line for one task; it writes `result` with a time between its stem and its suffix."""
+    """Return the harness's command line for one task. It inserts a time stamp before the suffix of `result`."""
     model = {
         "model": target.served_model,
         "base_url": f"{target.base_url}/v1/completions",
         "tokenizer_backend": "huggingface",
-        "tokenizer": str(target.model_path),  # the server's own: answers are weighed by the tokens that it sees
+        "tokenizer": str(target.model_path),  # the server's own, so that both count the same tokens
         "max_length": max_length,
         "num_concurrent": asked.concurrency,
         "max_retries": 1,  # a second try would hide an answer that failed
@@ -72,13 +72,23 @@ def task_argv(
     options: list[str] = []
     for name, value in (("limit", asked.limit), ("num_fewshot", asked.few_shot), ("include_path", asked.folder)):
         options += [] if value is None else [f"--{name}", str(value)]
-    told = json.dumps(model, separators=(",", ":"))
-    argv = (str(executable), "run", "--model", "local-completions", "--model_args", told, "--tasks", task, *options)
+    model_args = json.dumps(model, separators=(",", ":"))
+    argv = (
+        str(executable),
+        "run",
+        "--model",
+        "local-completions",
+        "--model_args",
+        model_args,
+        "--tasks",
+        task,
+        *options,
+    )
     return (*argv, "--output_path", str(result))
 
 
 def why_not(log: str, exit_code: int) -> tuple[bool, str]:
-    """Whether the data of a task was missing, and the last error of the harness's log."""
+    """Return whether the data of a task was missing, and the last error in the harness's log."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     last = next((line for line in reversed(lines) if re.match(r"[\w.]*(?:Error|Exception)\b", line)), None)
     said = last or (lines[-1] if lines else "its log is empty")
@@ -86,7 +96,7 @@ def why_not(log: str, exit_code: int) -> tuple[bool, str]:
 
 
 def read_scores(text: bytes) -> tuple[Score, ...]:
-    """Every score of a results file; raises UnreadableResultError where it is none, or has no score."""
+    """Return every score of a results file; raises UnreadableResultError if it is not such a file or has no score."""
     try:
         document = json.loads(text)
         found = tuple(_scores(document))
@@ -126,9 +136,10 @@ def _is_number(value: object) -> bool:
 
 
 def standard_error(value: float, stderr: float | None, count: int | None) -> float | None:
-    """A score's standard error; that of a share of 0 or 1, which the harness takes for certain, by two more of each.
+    """Return the standard error of a score, or None if it cannot be computed.
 
-    Agresti and Coull: to so many questions two right and two wrong answers are added. None where it cannot be computed.
+    The harness reports 0 for a share of exactly 0 or 1. For these, two right and two wrong answers are added to the
+    questions (Agresti and Coull, 1998).
     """
     if stderr is None or stderr > 0:
         return stderr
@@ -140,17 +151,17 @@ def standard_error(value: float, stderr: float | None, count: int | None) -> flo
 
 @dataclass(frozen=True)
 class EarlierScore:
-    """A score of an earlier night and its standard error."""
+    """The score of an earlier night, with its standard error."""
 
     value: float
     stderr: float
 
 
 def fall_se(value: float, stderr: float, earlier: Sequence[EarlierScore], *, is_higher_better: bool) -> float | None:
-    """How many standard errors of both a score is worse than the median of earlier nights' (negative: better).
+    """Return how much worse a score is than the median of earlier nights, in standard errors of the difference.
 
-    The questions are the same each night, so chance moves a score by less than this error, which is that of having
-    drawn these questions and no others. None without an earlier night.
+    Negative means better; None without an earlier night. The questions are the same each night, so chance alone moves
+    a score by less than this error, which is that of drawing these questions from all possible ones.
     """
     if not earlier:
         return None

@@ -27,7 +27,7 @@ def trends(
     as_json: JsonFlag = False,
     with_weak: Annotated[bool, typer.Option("--weak", help="Also print weak changes; many of them are noise.")] = False,
     night: Annotated[
-        str | None, typer.Option(metavar="NIGHT", help="Print what was said of each series of this night.")
+        str | None, typer.Option(metavar="NIGHT", help="Print the verdict on each series of this night.")
     ] = None,
 ) -> None:
     """List what changed in the series of the warehouse: since when, by how much, why, one line per series.
@@ -84,16 +84,16 @@ def _percent(value: float | None) -> str:
 )
 def acknowledge(
     event: Annotated[str, typer.Argument(help="event_id, as `nightbench trends` prints it.")],
-    note: Annotated[str, typer.Option(help="What you know of it.")],
+    note: Annotated[str, typer.Option(help="The cause, or what was done about it.")],
     state: Annotated[
         Literal["confirmed", "host", "explained", "rejected"] | None,
-        typer.Option(help="State of its changes from now on; default: it stays as it was said."),
+        typer.Option(help="New state of its changes; default: unchanged."),
     ] = None,
-    by: Annotated[str | None, typer.Option(help="Who says it; default: your user name.")] = None,
+    by: Annotated[str | None, typer.Option(help="Author of the note; default: your user name.")] = None,
 ) -> None:
-    """Say what is known of an event. What was said of it before is kept.
+    """Add a note to an event, and change its state. Earlier verdicts and notes are kept.
 
-    A `rejected` change begins no new level: later nights are compared with the level before it.
+    After a `rejected` change, later nights are compared with the level before the change.
     """
     from bench.trends.judgement import Acknowledgement  # noqa: PLC0415
     from warehouse.trends.acknowledge import acknowledge as keep  # noqa: PLC0415
@@ -106,4 +106,4 @@ def acknowledge(
         note=note,
     )
     count = keep(read_settings().data.absolute(), said)
-    console.line(f"event {event}, {count} series: {state or 'its state stays'}; {note}")
+    console.line(f"event {event}, {count} series: {state or 'state unchanged'}; {note}")

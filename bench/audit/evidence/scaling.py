@@ -1,4 +1,4 @@
-"""How claims of one configuration scale: with concurrency, with GPUs, with narrower weights."""
+"""Evidence from claims that differ in one thing: the concurrency, the number of GPUs, or the precision."""
 
 import re
 from collections import defaultdict
@@ -13,15 +13,15 @@ from bench.audit.evidence.rounding import digits
 from bench.catalog.precisions import WEIGHT_BYTES
 
 GROWTH_MIN = 0.01
-DIGITS_MIN = 4  # of a throughput of one GPU, which does not come out the same twice by chance
-LEVELS_APART = 1.2  # concurrencies that are nearer to each other are not compared
+DIGITS_MIN = 4  # two measurements of throughput per GPU do not agree in this many digits by chance
+LEVELS_APART = 1.2  # two concurrencies are compared only if the higher is at least this many times the lower
 _PRECISION_WORDS = re.compile(
     r"[-_ ](?:bf16|fp16|fp8|int8|int4|mxfp4|nvfp4|fp4|awq|gptq|kv|dynamic|w\d+a\d+)\b", re.IGNORECASE
 )
 
 
 def scaling_gains(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
-    """Evidence of each claim among those of its configuration; a claim that stands alone has none."""
+    """Return the evidence of each claim, in their order; empty for a claim without another to compare with."""
     found: list[EvidenceByColumn] = [{} for _ in claims]
     for of_levels in ComparableGroup().groups(claims, is_closed):
         _levels(claims, by_level(claims, of_levels, lambda claim: claim.asked.concurrency or 0), found)
@@ -37,7 +37,7 @@ def scaling_gains(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
 
 
 def is_closed(claim: Claim) -> bool:
-    """Whether it is a measured closed loop of a model that is named."""
+    """Whether the claim is a measured closed-loop result with a throughput and a named model."""
     asked = claim.asked
     has_load = bool(asked.concurrency) and not asked.is_open_loop and asked.request_rate_per_s is None
     return has_load and claim.outcome == "measured" and asked.model is not None and throughput(claim) is not None
@@ -58,7 +58,7 @@ def _is_comparable(claim: Claim) -> bool:
 
 
 def _same_load(claims: Sequence[Claim], group: Iterable[int]) -> Iterable[list[int]]:
-    """Those of a group that have the same load, and but for its precision the same model."""
+    """Yield the claims of a group that have the same load and the same model, whatever its precision."""
     found: dict[Hashable, list[int]] = defaultdict(list)
     for at in group:
         asked = claims[at].asked
@@ -68,7 +68,7 @@ def _same_load(claims: Sequence[Claim], group: Iterable[int]) -> Iterable[list[i
 
 
 def _levels(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
-    """Concurrency against throughput and latency, neighbour by neighbour."""
+    """Compare each concurrency with the next higher one, by throughput and by latency."""
     apart = _apart(levels)
     _growth(claims, apart, found)
     if claims[levels[0][1]].asked.gpu is None:
@@ -91,7 +91,10 @@ def _apart(levels: list[tuple[float, int]]) -> list[tuple[float, int]]:
 
 
 def _growth(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
-    """By how much throughput times latency differs from the level below, or from the lowest that was capped."""
+    """Add how much throughput times latency, the requests in flight, changes from each level to the next.
+
+    Once two levels are equal, the load is capped: all higher levels get the smallest change found so far.
+    """
     least: Observed | None = None
     for (below, lower), (_, higher) in pairwise(levels):
         one, other = _in_flight(claims[lower]), _in_flight(claims[higher])
@@ -106,13 +109,13 @@ def _growth(claims: Sequence[Claim], levels: list[tuple[float, int]], found: lis
 
 
 def _in_flight(claim: Claim) -> float | None:
-    """What is proportional to the requests in flight, at the tail, else in the mean."""
+    """Return throughput times p99 latency, or times mean latency: proportional to the requests in flight."""
     rate, latency = throughput(claim), claim.latency("e2el", "p99") or claim.latency("e2el", "mean")
     return None if rate is None or latency is None else rate * latency
 
 
 def _over_linear(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
-    """Throughput of many streams over that of one, a stream."""
+    """Add the throughput per stream at each level, as a multiple of the throughput of a single stream."""
     lowest, first = levels[0]
     alone = throughput(claims[first])
     if lowest != 1 or not alone:
@@ -124,7 +127,7 @@ def _over_linear(claims: Sequence[Claim], levels: list[tuple[float, int]], found
 
 
 def _dips(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
-    """By which share a level is below a lower one although a higher one is above both: no saturation."""
+    """Add by which share a level is below a lower one, if a higher one exceeds both: saturation does not dip."""
     rates = [throughput(claims[at]) or 0.0 for _, at in levels]
     highest_after = _running_max(reversed(rates))[::-1]
     highest_before = _running_max(rates)
@@ -143,7 +146,7 @@ def _running_max(values: Iterable[float]) -> list[float]:
 
 
 def _tp_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
-    """Throughput over that on fewer GPUs, a GPU."""
+    """Add the throughput per GPU, as a multiple of the throughput per GPU on fewer GPUs."""
     for (fewer, lower), (more, higher) in pairwise(levels):
         one, other = throughput(claims[lower]), throughput(claims[higher])
         if one and other:
@@ -156,7 +159,7 @@ def _width(claim: Claim) -> float:
 
 
 def _precision_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], found: list[EvidenceByColumn]) -> None:
-    """Throughput over that in the next wider precision, a bit."""
+    """Add the throughput relative to the next wider precision, divided by the ratio of their bits."""
     for (wide, lower), (narrow, higher) in pairwise(levels):
         one, other = throughput(claims[lower]), throughput(claims[higher])
         if one and other:
@@ -166,7 +169,7 @@ def _precision_gain(claims: Sequence[Claim], levels: list[tuple[float, int]], fo
 
 
 def scaled_instances(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
-    """Evidence of each claim that is a whole multiple of one on fewer GPUs; the others have none."""
+    """Return evidence for each claim with a whole multiple of the throughput on fewer GPUs; empty for the others."""
     found: list[EvidenceByColumn] = [{} for _ in claims]
     for group in ComparableGroup(frozenset({"gpu_count", "dp_size"})).groups(claims, _is_whole):
         for same in _same_by_gpu(claims, group):
@@ -183,7 +186,7 @@ def _is_whole(claim: Claim) -> bool:
 
 
 def _same_by_gpu(claims: Sequence[Claim], group: Iterable[int]) -> Iterable[list[int]]:
-    """Those of a group that have the same throughput of a GPU."""
+    """Yield the claims of a group that have the same throughput per GPU."""
     found: dict[str, list[int]] = defaultdict(list)
     for at in group:
         of_gpu = (throughput(claims[at]) or 0.0) / (claims[at].asked.gpu_count or 1)
