@@ -5,11 +5,13 @@ import json
 from urllib.parse import urlsplit
 
 from meter.api_key import hide
-from meter.connection import FIRST_CONNECT_S, Endpoint, port_of, why_not
+from meter.bounded import Bounds, NotHttpError, exchange
+from meter.connection import Endpoint, port_of, why_not
 from meter.errors import OutsideWorldError
 from meter.plan import Plan
 
 PATH = "/v1/models"
+ANSWER_S = 10.0  # for the whole answer of a server that should be up
 _REDIRECT = range(300, 400)
 
 
@@ -39,12 +41,12 @@ def check_speaks_openai(plan: Plan, endpoint: Endpoint, key: str | None) -> None
 
 def _ask(endpoint: Endpoint, key: str | None) -> tuple[int, bytes, str | None]:
     connection = _connection(endpoint)
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     try:
-        connection.request("GET", PATH, headers={} if key is None else {"Authorization": f"Bearer {key}"})
-        answer = connection.getresponse()
-        return answer.status, answer.read(), answer.headers.get("location")
-    except http.client.HTTPException as error:
-        raise OutsideWorldError(f"The server {endpoint.url} does not speak HTTP: {error!r}.") from error
+        answer = exchange(connection, ("GET", PATH, None, headers), Bounds.within(ANSWER_S), endpoint.context)
+        return answer.status, answer.body, answer.header("location")
+    except NotHttpError as error:
+        raise OutsideWorldError(f"The server {endpoint.url} does not speak HTTP: {error}.") from error
     except OSError as error:
         raise OutsideWorldError(why_not(endpoint, error)) from error
     finally:
@@ -55,5 +57,5 @@ def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
     parts = urlsplit(endpoint.url)
     host, port = parts.hostname or "", port_of(parts)
     if endpoint.context is None:
-        return http.client.HTTPConnection(host, port, timeout=FIRST_CONNECT_S)
-    return http.client.HTTPSConnection(host, port, timeout=FIRST_CONNECT_S, context=endpoint.context)
+        return http.client.HTTPConnection(host, port)
+    return http.client.HTTPSConnection(host, port, context=endpoint.context)

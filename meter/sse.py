@@ -53,7 +53,7 @@ class Answer:
     @property
     def output_sha256(self) -> str | None:
         """Hash of the whole text; None without text."""
-        return hashlib.sha256(self.text.encode()).hexdigest() if self.text else None
+        return hashlib.sha256(self.text.encode(errors="surrogatepass")).hexdigest() if self.text else None
 
     @property
     def cached_tokens(self) -> int | None:
@@ -115,7 +115,7 @@ def _take_plain_body(answer: Answer) -> None:
     """Find an error object in a body that is not an event stream."""
     try:
         whole = json.loads(answer.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     if isinstance(whole, dict) and whole.get("error"):
         answer.error = _excerpt(answer.body)
@@ -132,7 +132,7 @@ def _take_event(answer: Answer, data: bytes) -> tuple[str, int]:
             answer.error = answer.error or _excerpt(data)
             return "error", 0
         return _take_chunk(answer, chunk)
-    except (ValueError, AttributeError, TypeError, KeyError):
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
         answer.unreadable = answer.unreadable or _excerpt(data)
         return "error", 0
 
@@ -140,9 +140,9 @@ def _take_event(answer: Answer, data: bytes) -> tuple[str, int]:
 def _take_chunk(answer: Answer, chunk: dict[str, Any]) -> tuple[str, int]:
     choices = chunk["choices"]
     counted = _count(answer.usage, "completion_tokens") or 0
-    answer.response_id = answer.response_id or chunk.get("id")
-    answer.server_metrics = chunk.get("metrics") or answer.server_metrics
-    answer.usage = chunk.get("usage") or answer.usage
+    answer.response_id = answer.response_id or _of_kind(str, chunk.get("id"))
+    answer.server_metrics = _of_kind(dict, chunk.get("metrics")) or answer.server_metrics
+    answer.usage = _of_kind(dict, chunk.get("usage")) or answer.usage
     if not choices:
         return "usage", 0
     said = [_take_choice(answer, choice) for choice in choices]
@@ -164,14 +164,21 @@ def _take_choice(answer: Answer, choice: dict[str, Any]) -> tuple[str, int]:
     )
     is_token = bool(text or thought or said.get("tool_calls"))
     answer.text += (thought or "") + text
-    answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
-    answer.stop_reason = choice.get("stop_reason") or answer.stop_reason
+    answer.finish_reason = _of_kind(str, choice.get("finish_reason")) or answer.finish_reason
+    answer.stop_reason = _of_kind((str, int), choice.get("stop_reason")) or answer.stop_reason
     token_ids = choice.get("token_ids")
     if token_ids is not None:
         answer.tokens_by = "ids"
     elif is_token:
         answer.tokens_by = answer.tokens_by or "events"
     return _kind(said, text, thought, choice), len(token_ids) if token_ids is not None else int(is_token)
+
+
+def _of_kind(kind: type | tuple[type, ...], value: Any) -> Any:
+    """A value of the kind that the interface has there; None for any other. A lone surrogate becomes a `?`."""
+    if isinstance(value, str):
+        value = value.encode(errors="replace").decode()
+    return value if isinstance(value, kind) else None
 
 
 def _kind(said: dict[str, Any], text: str, thought: str | None, choice: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from bench.engines import failures, prometheus
 from bench.engines.config import parse_flags, whole_number
 from bench.engines.failures import Failure, FailureClass
 from bench.engines.module import WeightsFormat
+from bench.foreign_json import count, members, text
 from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
 
@@ -160,7 +161,7 @@ def is_server(words: Sequence[str]) -> bool:
 def read_facts(pages: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, int | None]:
     """The build, and the context of one slot in tokens, from the contents of FACT_PAGES."""
     props = pages["/props"]
-    return props.get("build_info"), props.get("default_generation_settings", {}).get("n_ctx")
+    return text(props.get("build_info")), count(members(props.get("default_generation_settings")).get("n_ctx"))
 
 
 def find_failure(log: str) -> Failure | None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 _LINE = re.compile(r"([a-z]+):(\w+)(\{.*\})?\s+(\S+)$")
 
@@ -23,7 +24,8 @@ def _values(metrics: str, prefix: str) -> Iterator[tuple[str, str, float]]:
     for line in metrics.splitlines():
         match = _LINE.match(line)
         if match and match[1] == prefix and not match[2].endswith(("_created", "_bucket")):
-            yield match[2], match[3] or "", float(match[4])
+            with suppress(ValueError):  # no number: the metric counts as missing
+                yield match[2], match[3] or "", float(match[4])
 
 
 def deltas(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:

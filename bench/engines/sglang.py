@@ -12,6 +12,7 @@ from bench.engines import failures, prometheus
 from bench.engines.config import parse_flags, whole_number
 from bench.engines.failures import Failure, FailureClass
 from bench.engines.module import WeightsFormat
+from bench.foreign_json import count, text
 from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
 
@@ -145,7 +146,7 @@ def is_server(words: Sequence[str]) -> bool:
 def read_facts(pages: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, int | None]:
     """The engine's version and the context of one request in tokens, from the contents of FACT_PAGES."""
     info = pages["/get_server_info"]
-    return info.get("version"), info.get("context_length")
+    return text(info.get("version")), count(info.get("context_length"))
 
 
 def find_failure(log: str) -> Failure | None:

@@ -12,6 +12,7 @@ from bench.engines import failures, prometheus, vllm_failures
 from bench.engines.config import parallel_sizes, parse_flags, whole_number
 from bench.engines.failures import Failure
 from bench.engines.module import WeightsFormat
+from bench.foreign_json import count, first, text
 from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
 
@@ -101,8 +102,8 @@ def is_server(words: Sequence[str]) -> bool:
 
 def read_facts(pages: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, int | None]:
     """The engine's version and the context of one request in tokens, from the contents of FACT_PAGES."""
-    models = pages["/v1/models"].get("data") or [{}]
-    return pages["/version"].get("version"), models[0].get("max_model_len")
+    model = first(pages["/v1/models"].get("data"))
+    return text(pages["/version"].get("version")), count(model.get("max_model_len"))
 
 
 def find_failure(log: str) -> Failure | None:

@@ -16,6 +16,7 @@ from typing import Any
 from bench import evidence_columns as ev
 from bench.engines.by_name import ENGINES
 from bench.errors import UnreadableResultError
+from bench.foreign_json import first, members, parse
 from bench.quality.passage import TEXT
 from bench.record import Answers, RunRecord
 
@@ -24,6 +25,7 @@ Body = dict[str, Any]
 ServerProcess = tuple[str | None, int, float]  # its lease, its process id and its cold start in seconds
 
 GREEDY_TOKENS = 16
+TOKEN_IDS = 2**31  # more than any vocabulary has
 # A vocabulary without English words spells the passage out: what comes before its last tokens is cut off.
 PROMPT_TOKENS_MAX = 128
 # What vLLM writes for minus infinity. One token that has no finite number makes the whole mean this, which no column
@@ -54,7 +56,7 @@ def read_logprobs(answer: str) -> tuple[float, int]:
     Raises UnreadableResultError where the server does not tell them.
     """
     try:
-        choice = json.loads(answer)["choices"][0]
+        choice: Any = _first_choice(answer)
         ids, said = choice["prompt_token_ids"], choice["prompt_logprobs"]
         values = [said[at][str(ids[at])]["logprob"] for at in range(1, len(ids))]
         total = math.fsum(math.nan if value is None else float(value) for value in values)
@@ -67,13 +69,19 @@ def read_logprobs(answer: str) -> tuple[float, int]:
 def read_greedy(answer: str) -> tuple[int, ...]:
     """The token ids of an answer; raises UnreadableResultError if any of the requested tokens is missing."""
     try:
-        ids = json.loads(answer)["choices"][0]["token_ids"]
+        ids: Any = _first_choice(answer)["token_ids"]
         tokens = tuple(int(token) for token in ids)
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, ArithmeticError) as error:
         raise UnreadableResultError(f"the server returned no token ids ({error!r})") from error
+    if not all(0 <= token < TOKEN_IDS for token in tokens):
+        raise UnreadableResultError(f"the server returned token ids that no vocabulary has: {max(tokens, key=abs)}")
     if len(tokens) != GREEDY_TOKENS:
         raise UnreadableResultError(f"the server returned {len(tokens)} of {GREEDY_TOKENS} requested tokens")
     return tokens
+
+
+def _first_choice(answer: str) -> dict[str, object]:
+    return first(members(parse(answer))["choices"])
 
 
 def fingerprint(greedy: Greedy) -> str | None:

@@ -4,7 +4,6 @@ A container belongs to docker's daemon and survives the process that started it.
 before the start, and it is removed by name.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from bench.engines.by_name import ENGINES
 from bench.engines.docker import Container, container_environment, environment_file
 from bench.errors import EngineBuildError, ServerStartError
+from bench.foreign_json import entries, parse
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines.image_pull import pull
@@ -115,7 +115,7 @@ def _digest_of_image(docker: Path, image: str) -> str | None:
     """The digest under which docker has an image, as `sha256:...`."""
     inspected = _inspect_image(docker, image)
     try:
-        known = [str(one) for one in json.loads(inspected.out) or []] if inspected.is_good else []
+        known = [str(one) for one in entries(parse(inspected.out))] if inspected.is_good else []
     except ValueError:
         return None
     # An image may have several names; the requested one counts.

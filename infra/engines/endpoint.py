@@ -1,7 +1,6 @@
 """Attach to a server that already runs: learn from its first answers what it takes, and start or change nothing."""
 
 import http.client
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from bench.engines import endpoint as engine
 from bench.errors import ServerStartError
+from bench.foreign_json import entries, members, parse, text
 from bench.server_facts import EndpointFacts
 from bench.suite.endpoint import Endpoint
 from infra.engines.attached import Attached
@@ -116,7 +116,7 @@ def _require_access(request: AttachRequest, origin: Origin, status: int, text: s
         raise ServerStartError(
             f"{request.url} does not speak the OpenAI API: /v1/models has HTTP {status}: {text[:200]}"
         )
-    served = _served(text)
+    served = _served(request, text)
     if request.model not in served:
         raise ServerStartError(
             f"{request.url} does not serve {request.model!r}; it serves {', '.join(served) or 'nothing'}: set "
@@ -124,11 +124,17 @@ def _require_access(request: AttachRequest, origin: Origin, status: int, text: s
         )
 
 
-def _served(text: str) -> list[str]:
+def _served(request: AttachRequest, answer: str) -> list[str]:
     try:
-        return [str(one["id"]) for one in json.loads(text)["data"]]
-    except (ValueError, KeyError, TypeError):
-        return []
+        data = members(parse(answer)).get("data")
+    except ValueError:
+        data = None
+    names = [text(members(one).get("id")) for one in entries(data)]
+    if not isinstance(data, list) or None in names:
+        raise ServerStartError(
+            f"{request.url} does not speak the OpenAI API: /v1/models has no list of models with an id: {answer[:200]}"
+        )
+    return [name for name in names if name is not None]
 
 
 def _learn(origin: Origin, request: AttachRequest, pages: Mapping[str, str | None]) -> _Learnt:
@@ -221,8 +227,7 @@ def _parsed(pages: Mapping[str, str | None]) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for path in engine.FACT_PAGES:
         try:
-            value = json.loads(pages[path] or "{}")
+            found[path] = members(parse(pages[path] or "{}"))
         except ValueError:
-            value = {}
-        found[path] = value if isinstance(value, dict) else {}
+            found[path] = {}
     return found

@@ -34,15 +34,11 @@ def stream_once(origin: Origin, model: str, timeout_s: float) -> FirstAnswer:
 
 def send(origin: Origin, path: str, body: Mapping[str, object], timeout_s: float) -> FirstAnswer:
     """Send one request and read all of its answer; OSError if there is no complete answer in time."""
-    connection = origin.connect(timeout_s)
-    try:
-        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **origin.headers()})
-        answer = connection.getresponse()
-        text = origin.hide(answer.read().decode(errors="replace"))
-        # http.client closes its side itself where the answer says that the server will.
-        is_open = connection.sock is not None and not select.select([connection.sock], [], [], LIVES_S)[0]
-        return FirstAnswer(answer.status, text, is_open, {name.lower(): value for name, value in answer.getheaders()})
-    except http.client.HTTPException as error:
-        raise ConnectionError(f"POST {path}: {error!r}") from error
-    finally:
-        connection.close()
+    answer, is_open = origin.send("POST", path, json.dumps(body), timeout_s, _is_open)
+    headers = {name.lower(): value for name, value in answer.headers}
+    return FirstAnswer(answer.status, origin.text_of(answer), is_open, headers)
+
+
+def _is_open(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server keeps a connection; http.client closes its side where the answer says that the server will."""
+    return connection.sock is not None and not select.select([connection.sock], [], [], LIVES_S)[0]

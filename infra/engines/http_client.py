@@ -1,16 +1,24 @@
-"""Requests to a server outside of a load: on loopback, or to a server that already runs, with TLS and its API key."""
+"""Requests to a server outside of a load: on loopback, or to a server that already runs, with TLS and its API key.
+
+Every answer has one deadline, from the connection to its last byte, and one size limit.
+"""
 
 import http.client
+import ssl
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from infra.engines.secret_environment import api_key
 from meter.api_key import hide
+from meter.bounded import ANSWER_BYTES, Answer, Bounds, exchange
 from meter.connection import PORTS
 from meter.errors import UsageError
 from meter.tls import client_context, explain
 
 CA_SOURCE = "[endpoint] ca_file of the suite, or in SSL_CERT_FILE"
+JSON = {"Content-Type": "application/json"}
+Look = Callable[[http.client.HTTPConnection], bool]
 
 
 @dataclass(frozen=True)
@@ -31,35 +39,52 @@ class Origin:
         key = api_key(self.api_key_env)
         return {} if key is None else {"Authorization": f"Bearer {key}"}
 
-    def connect(self, timeout_s: float) -> http.client.HTTPConnection:
-        """A connection that is not open yet; it uses no proxy. OSError where the CA's file cannot be read."""
-        parts = urlsplit(self.url)
-        port = parts.port or PORTS[parts.scheme]
-        if parts.scheme == "http":
-            return http.client.HTTPConnection(self.host, port, timeout=timeout_s)
-        try:
-            context = client_context(self.ca_file)
-        except UsageError as error:
-            raise OSError(str(error)) from error
-        return http.client.HTTPSConnection(self.host, port, timeout=timeout_s, context=context)
-
     def ask(self, method: str, path: str, body: str | None, timeout_s: float) -> tuple[int, str]:
-        """Status and text of the response to a request; OSError if there is none in time."""
-        connection = self.connect(timeout_s)
+        """Status and text of the response to a request; OSError if it is not complete in time, or too large."""
+        answer, _is_open = self.send(method, path, body, timeout_s)
+        return answer.status, self.text_of(answer)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: str | None,
+        timeout_s: float,
+        look: Look = lambda _connection: False,
+        answer_bytes: int = ANSWER_BYTES,
+    ) -> tuple[Answer, bool]:
+        """The response to a request, and what `look` finds of its connection after it; OSError as `ask`.
+
+        The connection is a new one, uses no proxy, and is closed afterwards.
+        """
+        bounds, context = Bounds.within(timeout_s, answer_bytes), self._context()
+        connection = self._connection(context)
         try:
-            heads = {"Content-Type": "application/json"} if body else {}
-            connection.request(method, path, body, heads | self.headers())
-            answer = connection.getresponse()
-            return answer.status, self.hide(answer.read().decode(errors="replace"))
-        except http.client.HTTPException as error:
-            raise ConnectionError(f"{method} {path}: {error!r}") from error
+            headers: Mapping[str, str] = (JSON if body else {}) | self.headers()
+            return exchange(connection, (method, path, body, headers), bounds, context), look(connection)
         finally:
             connection.close()
 
-    def hide(self, text: str) -> str:
-        """A text of the server, without the key that it may quote."""
-        return hide(text, api_key(self.api_key_env))
+    def _context(self) -> ssl.SSLContext | None:
+        """How a server with TLS is checked; OSError where the CA's file cannot be read."""
+        if urlsplit(self.url).scheme == "http":
+            return None
+        try:
+            return client_context(self.ca_file)
+        except UsageError as error:
+            raise OSError(str(error)) from error
+
+    def _connection(self, context: ssl.SSLContext | None) -> http.client.HTTPConnection:
+        parts = urlsplit(self.url)
+        port = parts.port or PORTS[parts.scheme]
+        if context is None:
+            return http.client.HTTPConnection(self.host, port)
+        return http.client.HTTPSConnection(self.host, port, context=context)
+
+    def text_of(self, answer: Answer) -> str:
+        """The text of a response, without the key that it may quote."""
+        return hide(answer.body.decode(errors="replace"), api_key(self.api_key_env))
 
     def explain(self, error: OSError) -> str:
-        """Why there was no connection, in plain words."""
+        """Why there was no answer, in plain words."""
         return explain(error, self.host, CA_SOURCE)

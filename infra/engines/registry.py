@@ -5,18 +5,20 @@ anybody read give an anonymous token, for which this asks; others are refused.
 """
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import httpx2
 
 from bench.errors import EngineBuildError
+from bench.foreign_json import entries, first, members, parse
+from bench.printable import printable
 from bench.suite.engine import tag_of
 from infra.clock import Clock, SystemClock, retry
+from infra.deadline import finish_within
 
 TIMEOUT = httpx2.Timeout(30.0, connect=10.0)
+ANSWER_S = 60.0  # for one whole answer
 TRIES_S, PAUSE_S = 60.0, 5.0  # of one request, where the registry is busy or cannot be reached
 BODY_MAX = 4 * 1024**2  # the specification's limit of a manifest
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
@@ -24,6 +26,7 @@ MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.dock
 PLATFORM = {"os": "linux", "architecture": "amd64"}  # of every machine with a GPU that is rented
 VERSION, COMMIT = "org.opencontainers.image.version", "org.opencontainers.image.revision"
 LOOPBACK = re.compile(r"(localhost|127(\.\d+){3})(:\d+)?")  # as docker, which speaks HTTP to these alone
+DIGEST = re.compile(r"[a-z0-9]+(?:[+._-][a-z0-9]+)*:[0-9A-Za-z=_-]+")  # of the specification
 BUSY = (429, 500, 502, 503, 504)
 
 
@@ -70,7 +73,7 @@ class _Repository:
         labels = self._labels(body)
         return ResolvedImage(f"{name}@{digest}", labels.get(VERSION), labels.get(COMMIT))
 
-    def _manifest(self, reference: str) -> tuple[dict[str, Any], str]:
+    def _manifest(self, reference: str) -> tuple[dict[str, object], str]:
         """A manifest or an index, and its digest, which is computed and not believed."""
         content, told = self._get(f"manifests/{reference}", ", ".join(INDEXES + MANIFESTS))
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
@@ -78,22 +81,32 @@ class _Repository:
             raise EngineBuildError(f"{self.image}: the registry calls a manifest {told}, but its digest is {digest}")
         return self._parsed(content), digest
 
-    def _labels(self, manifest: dict[str, Any]) -> dict[str, str]:
+    def _labels(self, manifest: dict[str, object]) -> dict[str, str]:
         """The labels of the image for this platform; none where the manifest has no such image."""
         if "manifests" in manifest:
-            fitting = [one["digest"] for one in manifest["manifests"] if _is_ours(one.get("platform") or {})]
+            every = map(members, entries(manifest["manifests"]))
+            fitting = [one.get("digest") for one in every if _is_ours(members(one.get("platform")))]
             if not fitting:
                 raise EngineBuildError(f"{self.image} has no image for linux/amd64: choose another tag")
-            manifest, _digest = self._manifest(fitting[0])
-        content, _told = self._get(f"blobs/{manifest['config']['digest']}", "*/*")
-        labels = (self._parsed(content).get("config") or {}).get("Labels") or {}
-        return {str(name): str(value) for name, value in labels.items()}
+            manifest, _digest = self._manifest(self._digest(fitting[0]))
+        content, _told = self._get(f"blobs/{self._digest(members(manifest.get('config')).get('digest'))}", "*/*")
+        labels = members(members(self._parsed(content).get("config")).get("Labels"))
+        return {printable(name): printable(str(value)) for name, value in labels.items()}
 
-    def _parsed(self, content: bytes) -> dict[str, Any]:
+    def _digest(self, value: object) -> str:
+        """A digest that a manifest names."""
+        if not (isinstance(value, str) and DIGEST.fullmatch(value)):
+            raise EngineBuildError(f"{self.image}: a manifest of the registry names the digest {str(value)[:100]!r}")
+        return value
+
+    def _parsed(self, content: bytes) -> dict[str, object]:
         try:
-            return dict(json.loads(content))
+            value = parse(content)
         except ValueError as error:
             raise EngineBuildError(f"{self.image}: the registry's answer is not JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise EngineBuildError(f"{self.image}: the registry's answer is not a JSON object: {content[:200]!r}")
+        return value
 
     def _get(self, path: str, accept: str) -> tuple[bytes, str | None]:
         def once() -> tuple[bytes, str | None]:
@@ -130,6 +143,12 @@ class _Repository:
 
     def _send(self, url: str, headers: dict[str, str]) -> tuple[int, bytes, httpx2.Headers]:
         try:
+            return finish_within(ANSWER_S, lambda: self._answer(url, headers))
+        except TimeoutError as error:
+            raise _BusyError(f"no complete answer to GET {url} after {ANSWER_S:g} s") from error
+
+    def _answer(self, url: str, headers: dict[str, str]) -> tuple[int, bytes, httpx2.Headers]:
+        try:
             with self.client.stream("GET", url, headers=headers) as answer:
                 content = b""
                 for piece in answer.iter_bytes():
@@ -143,17 +162,17 @@ class _Repository:
         return answer.status_code, content, answer.headers
 
 
-def _is_ours(platform: dict[str, Any]) -> bool:
+def _is_ours(platform: dict[str, object]) -> bool:
     return all(platform.get(name) == value for name, value in PLATFORM.items())
 
 
 def _message(content: bytes, status: int) -> str:
     """The registry's own words, in the specification's form where it keeps to it."""
     try:
-        first = json.loads(content)["errors"][0]
-        return f"{first['code']}: {first.get('message', '')}"
-    except (ValueError, LookupError, TypeError):
-        return f"HTTP {status}"
+        error = first(members(parse(content)).get("errors"))
+    except ValueError:
+        error = {}
+    return f"{error['code']}: {error.get('message', '')}" if "code" in error else f"HTTP {status}"
 
 
 def _advice(status: int) -> str:

@@ -1,12 +1,12 @@
 """Read the facts that a running server reports of itself."""
 
 import http.client
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from bench.engines.config import parallel_sizes, parse_flags
+from bench.foreign_json import count, first, members, parse, text
 from bench.server_facts import ServerFacts
 from infra.engines.engine_log import read_log
 from infra.engines.server import RunningServer, ask, died
@@ -19,12 +19,11 @@ def look(server: RunningServer) -> ServerFacts:
     engine = server.engine.module
     pages = {path: _json(server, path) for path in {*engine.FACT_PAGES, MODELS}}
     version, max_model_len = engine.read_facts(pages)
-    models = pages[MODELS].get("data") or [{}]
     log = read_log(server.log)
     return ServerFacts(
         engine_version=version,
         engine_build=server.engine.build,
-        served_model=models[0].get("id"),
+        served_model=text(first(pages[MODELS].get("data")).get("id")),
         max_model_len=max_model_len,
         kv_cache_tokens=engine.kv_cache_tokens(log) if server.attached is None else _told_kv_cache(server, pages),
         argv=server.argv,
@@ -42,19 +41,18 @@ def _told_kv_cache(server: RunningServer, pages: Mapping[str, dict[str, Any]]) -
     """How many tokens the KV cache of a server that is not ours holds, as its pages say; None if they do not."""
     told = pages.get("/get_server_info", {}).get("max_total_num_tokens")
     if told is not None or not (server.attached and server.attached.has_metrics):
-        return told if isinstance(told, int) else None
-    status, text = ask(server, "GET", "/metrics")
-    labels = re.search(r"^vllm:cache_config_info\{(.*)\}", text, re.MULTILINE) if status == http.client.OK else None
-    size = None if labels is None else re.search(r'\bkv_cache_size_tokens="(\d+)"', labels[1])
+        return count(told)
+    status, metrics = ask(server, "GET", "/metrics")
+    labels = re.search(r"^vllm:cache_config_info\{(.*)\}", metrics, re.MULTILINE) if status == http.client.OK else None
+    size = None if labels is None else re.search(r'\bkv_cache_size_tokens="(\d{1,18})"', labels[1])
     return None if size is None else int(size[1])
 
 
 def _json(server: RunningServer, path: str) -> dict[str, Any]:
     try:
-        status, text = ask(server, "GET", path)
-        value = json.loads(text) if status == http.client.OK else {}
+        status, answer = ask(server, "GET", path)
+        return members(parse(answer)) if status == http.client.OK else {}
     except OSError as error:
         raise died(f"the server does not respond to {path} ({error})", server) from error
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}

@@ -1,0 +1,49 @@
+"""A server that keeps to no interface: it answers each request with the bytes of a script, at its own pace."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+PAUSE_S = 0.2  # between two drops, well below any timeout of a client
+Script = Callable[[bytes], Iterable[bytes]]  # from the request's first line and headers to the pieces of the answer
+
+
+@contextmanager
+def strange_server(script: Script, pause_s: float = 0.0) -> Iterator[str]:
+    """The URL of a server that sends the pieces of this script, with a pause before each."""
+    is_over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hold(connection: socket.socket) -> None:
+            with connection, suppress(OSError):
+                for piece in script(connection.recv(1 << 16)):
+                    if is_over.wait(pause_s):
+                        return
+                    connection.sendall(piece)
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _peer = listener.accept()
+                    threading.Thread(target=hold, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            is_over.set()
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+def whole(body: bytes, status: int = 200, kind: str = "application/json") -> bytes:
+    """A complete answer."""
+    head = (
+        f"HTTP/1.1 {status} Found\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def dropped(answer: bytes) -> list[bytes]:
+    """An answer byte by byte."""
+    return [bytes([one]) for one in answer]
