@@ -6,8 +6,11 @@ A message may quote a machine, so its control characters are removed.
 """
 
 from collections.abc import Mapping
+from traceback import format_exception
 
 from bench.printable import printable
+
+MESSAGE_MAX, TRACE_MAX = 500, 20_000  # characters that are kept of an exception that nothing expects
 
 
 class NightbenchError(Exception):
@@ -16,6 +19,7 @@ class NightbenchError(Exception):
     exit_code = 3
     stage: str | None = None
     failure: str | None = None  # the class of an engine's failure, a name of bench/engines/vllm_failures.py
+    trace: str | None = None  # the traceback, where no part of Nightbench expects what happened
 
     def __init__(self, message: str = "") -> None:
         super().__init__(printable(message))
@@ -266,4 +270,20 @@ class RemoteJobLostError(HostError):
 
 
 class RemoteJobCrashedError(Exception):
-    """A bug on a machine: an unexpected error, so it ends the night like a local one."""
+    """A bug on a machine: an exception there that nothing expects; the message has its traceback."""
+
+
+class UnexpectedError(NightbenchError):
+    """An exception that nothing expects ended a run or the start of its server; `trace` is its traceback."""
+
+
+def unexpected(error: Exception) -> UnexpectedError:
+    """An exception that nothing expects, as one of ours: with its class, its message and its traceback."""
+    trace = str(error) if isinstance(error, RemoteJobCrashedError) else "".join(format_exception(error))
+    lines = str(error).strip().splitlines()
+    said = lines[-1 if isinstance(error, RemoteJobCrashedError) else 0] if lines else "no message"
+    made = UnexpectedError(
+        f"unexpected {type(error).__name__}: {said[:MESSAGE_MAX]}; report it with the traceback in record.json"
+    )
+    made.trace = printable(trace[-TRACE_MAX:])
+    return made

@@ -205,6 +205,7 @@ class RunRecord(StoredValue):
     stage: str | None = None
     reason: str | None = None
     failure: str | None = None  # the class of an engine's failure; None: of another failure, or from before 2026-11-22
+    traceback: str | None = None  # of an exception that nothing expects; None: of a known failure
     started_at: datetime
     ended_at: datetime
     asked: Scenario

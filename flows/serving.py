@@ -4,9 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from prefect import get_run_logger
+from prefect.exceptions import PrefectException
 
 from bench.engines.by_name import retry_of
-from bench.errors import MachineUnfitError, NightbenchError
+from bench.errors import MachineUnfitError, NightbenchError, unexpected
 from bench.record import FailedStart, PlannedRun, RunRecord
 from infra.bootstrap import ledger, ledger_file
 from infra.engines.server import EngineAt, RunningServer
@@ -24,7 +25,7 @@ Started = RunningServer | EngineAt | NightbenchError  # of runs that need no ser
 
 
 def start_server(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> Started:
-    """The server for a run, or the error why it did not start; any other exception is raised.
+    """The server for a run, or the error why it did not start; what Prefect or a signal stops is raised.
 
     A server is started at most twice on one machine, and only once where the second start may outlast the lease.
     Raises MachineUnfitError where its failure calls for another machine and the night may rent one; the run is then
@@ -66,6 +67,8 @@ def _start(settings: Settings, context: RunContext, run: PlannedRun, engine: Eng
     outcome = state.result(raise_on_failure=False)
     if isinstance(outcome, (RunningServer, NightbenchError)):
         return outcome
+    if state.is_failed() and isinstance(outcome, Exception) and not isinstance(outcome, PrefectException):
+        return unexpected(outcome)
     raise outcome
 
 

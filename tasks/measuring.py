@@ -2,12 +2,13 @@
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 from prefect import get_run_logger
 
-from bench.errors import NightbenchError
+from bench.errors import NightbenchError, RemoteJobCrashedError, unexpected
 from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra.agent import operations
@@ -17,6 +18,7 @@ from infra.clouds.cloud import Snapshot
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
 from infra.measurement.run import RunContext
+from infra.measurement.run import measure as measure_run
 from infra.models.models import PreparedModel
 from infra.processes.environment import child_environment
 from infra.reporting import Reporter
@@ -118,11 +120,16 @@ def measure(
 ) -> RunRecord:
     """Measure one run; never retried, because a second try would hide instability.
 
-    `is_last`: no other run of this night follows on the same server.
+    `is_last`: no other run of this night follows on the same server. Where the machine has an exception that nothing
+    expects, the run is a failed run whose record is written here.
     """
     log = get_run_logger()
     executor, reporter = executor_for(settings, context), Reporter(log.info, progress)
-    record = executor.run(operations.measure, reporter, context, run, running, is_last)
+    try:
+        record = executor.run(operations.measure, reporter, context, run, running, is_last)
+    except RemoteJobCrashedError as error:
+        here = replace(context, data=settings.data.absolute())
+        record = measure_run(here, run, unexpected(error), progress, is_last=is_last)
     say = log.info if record.outcome == "measured" else log.error
     say(
         "%s #%d (%s): %s %s",
@@ -143,8 +150,9 @@ def run_lm_eval(settings: Settings, context: RunContext, run: PlannedRun, runnin
         record = executor_for(settings, context).run(
             operations.ask_tasks, Reporter(get_run_logger().info), context, run.scenario, running
         )
-    except NightbenchError as error:
-        log.error("lm-eval was not run: %s", error)  # noqa: TRY400 - the sentence names the cause; a trace adds nothing
+    except Exception as error:  # noqa: BLE001 - docs/adr/0047: what was measured stands, and the next server follows
+        ours = error if isinstance(error, NightbenchError) else unexpected(error)
+        log.error("lm-eval was not run: %s\n%s", ours, ours.trace or "")  # noqa: TRY400 - the trace is in the message
         return
     for task_record in record.tasks:
         say = log.info if task_record.outcome == "measured" else log.warning

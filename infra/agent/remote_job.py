@@ -86,7 +86,7 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 def _pack(adapter: TypeAdapter[Any], value: object) -> dict[str, Any]:
     if isinstance(value, NightbenchError):
-        return {"error": type(value).__name__, "said": str(value), "stage": value.stage, "failure": value.failure}
+        return {"error": type(value).__name__, "said": str(value), **_marks(value)}
     return {"value": adapter.dump_python(value, mode="json")}
 
 
@@ -102,8 +102,12 @@ def _rebuild_error(packed: Mapping[str, Any]) -> NightbenchError:
     if not (isinstance(kind, type) and issubclass(kind, NightbenchError)):
         kind = NightbenchError
     error = kind(str(packed["said"]))
-    error.stage, error.failure = packed["stage"], packed["failure"]
+    error.stage, error.failure, error.trace = packed["stage"], packed["failure"], packed.get("trace")
     return error
+
+
+def _marks(error: NightbenchError) -> dict[str, str | None]:
+    return {"stage": error.stage, "failure": error.failure, "trace": error.trace}
 
 
 def read_line(line: str, reporter: Reporter) -> None:

@@ -1,13 +1,14 @@
 """Measure one run into a run folder: counters, load, counters. A failed run is a record with its stage and reason."""
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from bench.engines.by_name import sample
 from bench.engines.used_gpus import names_of, used_gpus
@@ -39,6 +40,8 @@ from infra.hardware.telemetry import Sampler, write_samples
 from infra.loadgen import datasets, driver, offline
 from infra.loadgen.command import job_of, run_command
 from infra.measurement.answers import ask
+from infra.measurement.ending import Ending, ending_of, failed_by
+from infra.measurement.notes import Notes, Stopwatch
 from infra.models.models import PreparedModel
 from infra.storage import store
 
@@ -66,22 +69,6 @@ class RunContext:
         return Weights(revision=self.model.revision, sha256=self.model.sha256, bytes=self.model.bytes, origin=origin)
 
 
-class Stopwatch:
-    """Seconds spent in each named stage."""
-
-    def __init__(self) -> None:
-        self.stage_s: dict[str, float] = {}
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time of this block to a stage, also when it raises."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.stage_s[name] = self.stage_s.get(name, 0.0) + time.monotonic() - began
-
-
 def measure(
     context: RunContext,
     run: PlannedRun,
@@ -93,29 +80,28 @@ def measure(
     """Measure one run on this server and return its record, which is then on disk under its final name.
 
     `running` is the server, or the error with which it did not start; of an offline run it is the engine.
-    A NightbenchError becomes a record with outcome `failed`, with its raw files beside it. After the last run on a
-    server it is asked the fixed questions again.
+    Any exception becomes a record with outcome `failed`, with its raw files beside it. After the last run on a server
+    it is asked the fixed questions again.
     """
     partial = store.start_run(context.data, context.night.night, run)
     started_at = datetime.now(UTC)
-    watch, found = Stopwatch(), dict[str, Any]()
+    notes = Notes(Stopwatch(), {}, progress)
+    ended = ending_of(lambda: _measure_on(context, run, running, partial, notes))
+    asked = ending_of(lambda: _ask_again(run, running, notes, is_last=is_last))
+    if ended["outcome"] == "measured":
+        ended = asked
     try:
-        if isinstance(running, NightbenchError):
-            raise running
-        notes = _Notes(watch, found, progress)
-        if isinstance(running, EngineAt) and run.scenario.workload.command is not None:
-            _measure_command(context, run, running, partial, notes)
-        elif isinstance(running, EngineAt):
-            _measure_offline(context, run, running, partial, notes)
-        else:
-            _measure(context, datasets.with_local_paths(run, context.data), running, partial, notes)
-        ended: dict[str, str | None] = {"outcome": "measured"}
-    except NightbenchError as error:
-        ended = {"outcome": "failed", "stage": error.stage or "measure", "reason": str(error), "failure": error.failure}
-    if isinstance(running, RunningServer) and running.answers is not None:
-        with watch.stage("quality"):
-            found["accuracy"] = _accuracy(run, running, running.answers, is_last=is_last)
-    record = RunRecord(
+        record = _record(context, run, started_at, notes, ended)
+    except ValidationError as error:  # what was found is of no type that a record has
+        notes.found.clear()
+        record = _record(context, run, started_at, notes, failed_by(error))
+    store.finish_run(partial, record)
+    return record
+
+
+def _record(context: RunContext, run: PlannedRun, started_at: datetime, notes: Notes, ended: Ending) -> RunRecord:
+    fields: dict[str, Any] = {**ended, **notes.found}
+    return RunRecord(
         night=context.night.night,
         suite=context.night.suite.name,
         scenario_id=run.scenario.scenario_id,
@@ -135,24 +121,37 @@ def measure(
         lineage=context.lineage,
         failed_starts=tuple(one for one in context.failed_starts if one.server_id == run.scenario.server_id),
         forced=context.night.forced,
-        stage_s=watch.stage_s,
-        **ended,
-        **found,
+        stage_s=notes.watch.stage_s,
+        **fields,
     )
-    store.finish_run(partial, record)
-    return record
 
 
-@dataclass(frozen=True)
-class _Notes:
-    """Where a run notes its stages, the fields of its record, and its progress from 0 to 1."""
+def _measure_on(
+    context: RunContext,
+    run: PlannedRun,
+    running: RunningServer | EngineAt | NightbenchError,
+    partial: Path,
+    notes: Notes,
+) -> None:
+    if isinstance(running, NightbenchError):
+        raise running
+    if isinstance(running, EngineAt) and run.scenario.workload.command is not None:
+        _measure_command(context, run, running, partial, notes)
+    elif isinstance(running, EngineAt):
+        _measure_offline(context, run, running, partial, notes)
+    else:
+        _measure(context, datasets.with_local_paths(run, context.data), running, partial, notes)
 
-    watch: Stopwatch
-    found: dict[str, Any]
-    progress: Callable[[float], None]
+
+def _ask_again(
+    run: PlannedRun, running: RunningServer | EngineAt | NightbenchError, notes: Notes, *, is_last: bool
+) -> None:
+    if isinstance(running, RunningServer) and running.answers is not None:
+        with notes.watch.stage("quality"):
+            notes.found["accuracy"] = _accuracy(run, running, running.answers, is_last=is_last)
 
 
-def _measure(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, notes: _Notes) -> None:
+def _measure(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, notes: Notes) -> None:
     log_start = server.log_size(running)
     seed = prompt_seed(context.night, run)
     with notes.watch.stage("look"):
@@ -208,7 +207,7 @@ def _sampler(context: RunContext, running: RunningServer, facts: ServerFacts) ->
     return Sampler(own, None if is_unseen else running.engine_session, gpus)
 
 
-def _measure_offline(context: RunContext, run: PlannedRun, engine: EngineAt, partial: Path, notes: _Notes) -> None:
+def _measure_offline(context: RunContext, run: PlannedRun, engine: EngineAt, partial: Path, notes: Notes) -> None:
     """Run batches that need no server of ours: there is nothing to ask, so only the machine is observed."""
     scenario, seed = run.scenario, prompt_seed(context.night, run)
     if context.model is None:
@@ -233,7 +232,7 @@ def _measure_offline(context: RunContext, run: PlannedRun, engine: EngineAt, par
     offline.read_offline_report(job)
 
 
-def _measure_command(context: RunContext, run: PlannedRun, engine: EngineAt, partial: Path, notes: _Notes) -> None:
+def _measure_command(context: RunContext, run: PlannedRun, engine: EngineAt, partial: Path, notes: Notes) -> None:
     """Run a command, which has no server and no requests of ours; only the machine is observed."""
     seed, lease_id = prompt_seed(context.night, run), context.lease.lease_id
     job = job_of(run.scenario, engine, context.machine, lease_id, partial)
@@ -245,7 +244,7 @@ def _measure_command(context: RunContext, run: PlannedRun, engine: EngineAt, par
 
 
 @contextmanager
-def _observed(context: RunContext, used: Sequence[int] | None, partial: Path, notes: _Notes) -> Iterator[None]:
+def _observed(context: RunContext, used: Sequence[int] | None, partial: Path, notes: Notes) -> Iterator[None]:
     """Sample the machine, and these of its GPUs, during a load that has no server; None: all of them."""
     busy_before = os.getloadavg()[0]
     own = OwnProcesses({os.getpid()}, (), context.lease.lease_id)

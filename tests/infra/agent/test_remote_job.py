@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bench.errors import LoadDriverError, RemoteJobCrashedError
+from bench.errors import LoadDriverError, RemoteJobCrashedError, UnexpectedError, unexpected
 from infra.agent import operations, remote_job
 from infra.reporting import Reporter
 
@@ -37,6 +37,16 @@ def test_an_answered_value_and_error_cannot_change_the_terminal() -> None:
     assert str(crashed.value) == f"check_machine crashed on m: {SHOWN}"
     path = remote_job.read_answer(operations.mount_volume, json.dumps(fitness).encode(), "m")
     assert str(path) == SHOWN
+
+
+def test_an_error_keeps_its_traceback_on_its_way() -> None:
+    error = unexpected(KeyError("data"))
+
+    with pytest.raises(UnexpectedError) as caught:
+        remote_job.read_answer(operations.measure, remote_job.write_answer(operations.measure, error), "m")
+
+    assert (caught.value.trace, str(caught.value)) == (error.trace, str(error))
+    assert "KeyError" in (error.trace or "")
 
 
 def test_an_answer_nested_without_end_is_refused() -> None:
