@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -76,10 +77,8 @@ def server_at(url: str, folder: Path) -> RunningServer:
 
 
 def only_ours(read: Callable[[], object], *also: type[Exception]) -> None:
-    try:
+    with suppress(NightbenchError, *also):
         read()
-    except (NightbenchError, *also):
-        pass
 
 
 @settings(deadline=None, max_examples=60)
