@@ -82,10 +82,14 @@ class LeaseReport(LeaseFacts):
 
 
 class Uploads(StoredValue):
-    """What was uploaded of a night: the hash of each run's manifest, and what failed to upload, with the reason."""
+    """What of a night is in a bucket: the hash of each run's manifest and own file; and what is missing, and why.
+
+    `files` were equal here and there after the last upload or fetch: a later change is told by them from one there.
+    """
 
     place: str | None = None
     runs: dict[str, str] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)
     missing: tuple[str, ...] = ()
     reason: str | None = None
 

@@ -16,7 +16,9 @@ from infra.leases.nets import exposure
 from infra.leases.watchdog import is_watched
 from infra.loadgen.truth.run import find_compiler, server_place
 from infra.settings import Settings
+from infra.storage import store
 from infra.storage.store import GIB
+from nights.files import unknown_files
 
 PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)
 MEMORY_NEEDED_GIB = 4.0  # the small model with 1 GiB of KV cache on CPU takes 2.3 GiB
@@ -35,7 +37,7 @@ class Check:
 def examine(settings: Settings) -> list[Check]:
     """Check everything a night needs; the only change is that a missing ledger is created."""
     found = [_python(), _platform(), _memory(), _space(settings), _compiler(settings), _engine(settings)]
-    return [*found, _leases(settings), _nets(settings), _endpoint(settings), _prefect()]
+    return [*found, _leases(settings), _nights(settings), _nets(settings), _endpoint(settings), _prefect()]
 
 
 def _python() -> Check:
@@ -102,6 +104,14 @@ def _leases(settings: Settings) -> Check:
     watched = [lease.lease_id for lease in opened if is_watched(settings.data, lease.lease_id)]
     found = f"{len(opened)} open, {len(watched)} with a watchdog on this computer, {len(orphaned)} orphaned"
     return Check("leases", found, not orphaned, "run `nightbench reap` to release their machines")
+
+
+def _nights(settings: Settings) -> Check:
+    """The nights of the data folder, and the files in them that no part of a night is; those do no harm."""
+    found = store.nights(settings.data)
+    unknown = [f"{night}/{name}" for night in found for name in unknown_files(store.night_folder(settings.data, night))]
+    kept = f"; kept, and neither copied nor loaded: {', '.join(unknown)}" if unknown else ""
+    return Check("nights", f"{len(found)} in {settings.data / 'runs'}{kept}", is_good=True, advice="")
 
 
 def _nets(settings: Settings) -> Check:

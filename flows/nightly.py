@@ -126,6 +126,7 @@ def run_night(settings: Settings, night: NightRecord, suite: Path, *, wait: bool
     suspects = judge(night.night, night.rerun_of)
     show_results(night.night, report(night.night))
     report_suite(night.night, suite)
+    upload_runs(settings, night.night, is_machine_rented=False)  # what load, judgement and report wrote
     if failure is not None:
         raise failure
     if suspects:

@@ -70,7 +70,7 @@ def plan_night(  # noqa: PLR0913 - what the form of a run asks
     if resume is not None:
         night = store.read_night(settings.data, resume)
         _require_means(settings, night)
-        store.end_file(settings.data, resume).unlink(missing_ok=True)
+        store.begin_again(settings.data, resume)
         return night
     night = make_night(suite, target, poc=poc, force=force, apply_rules=apply_rules)
     if not poc:

@@ -16,6 +16,7 @@ from bench.errors import UnreadableResultError
 from bench.machine.canary import CanaryRecord
 from bench.record import NightEnd, NightRecord, PlannedRun
 from bench.trends.judgement import NightJudgement
+from nights import files
 from nights.durable import write_json, write_text
 from warehouse.judging.answer_history import compare, earlier_files, later_compared
 from warehouse.judging.data_docs import data_docs
@@ -193,18 +194,18 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
 
 def _read_plan(folder: Path) -> _Night:
     night = _Night(folder, servers=read_night_servers(folder))
-    plan = _read(night, "night.json", read_night, "runs that never started are unknown")
+    plan = _read(night, files.PLAN.name, read_night, "runs that never started are unknown")
     if plan is not None:
         night.planned = {place_of(plan, run): (plan, run) for run in plan.runs}
-    night.end = _read_if_there(night, "end.json", read_end, "the reason why the night ended early is unknown")
+    night.end = _read_if_there(night, files.END.name, read_end, "the reason why the night ended early is unknown")
     night.said = _read_if_there(night, JUDGEMENT, parse_judgement, "what was said of its series is unknown")
     probes = partial(search_rows, night.name)
-    night.searches = _read_if_there(night, "searches.json", probes, "what its searches found is unknown") or []
-    for path in sorted((folder / "leases").glob("*.json")):
+    night.searches = _read_if_there(night, files.SEARCHES.name, probes, "what its searches found is unknown") or []
+    for path in files.files_in(folder, files.LEASES):
         rows = _read(night, f"leases/{path.name}", lambda text: lease_rows(night.name, text), "its cost is unknown")
         if rows is not None:
             night.leases.append(rows)
-    for path in sorted((folder / "canaries").glob("*.json")):
+    for path in files.files_in(folder, files.CANARIES):
         canary = _read(night, f"canaries/{path.name}", read_canary, "the machine's own speed is unknown")
         if canary is not None:
             night.canaries.append(canary)

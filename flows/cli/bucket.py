@@ -39,11 +39,18 @@ def fetch(
         list[str] | None, typer.Argument(metavar="[NIGHT]...", help="Nights; default: list those in the bucket.")
     ] = None,
 ) -> None:
-    """Download nights from the bucket; files that exist here are kept. `nightbench load NIGHT` loads one."""
+    """Download nights from the bucket: what is missing here or changed there. `nightbench load NIGHT` loads one.
+
+    A file that changed here since the last upload or fetch is kept and named; `nightbench upload NIGHT` uploads it.
+    """
     from infra.storage import bucket  # noqa: PLC0415
 
     settings = read_settings()
     for night in nights or []:
-        console.line(f"{night}: {bucket.fetch(settings, night)} runs fetched")
+        fetched = bucket.fetch(settings, night)
+        changed = len(fetched.files) + len(fetched.removed)
+        console.line(f"{night}: {len(fetched.runs)} runs fetched, {changed} other files changed")
+        if fetched.kept:
+            console.warn(f"{night}: kept as changed here since the last upload: {', '.join(fetched.kept)}")
     if not nights:
         console.line("\n".join(bucket.nights_in_bucket(settings)) or "the bucket has no nights")

@@ -7,8 +7,9 @@ from bench.record import NightRecord
 from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
+from infra.storage.fetch import Fetched, fetch_night
 from infra.storage.object_store import BucketLocation, ObjectStore
-from infra.storage.upload import fetch_night, missing, upload_runs
+from infra.storage.upload import missing, upload_runs
 
 
 def bucket_location(settings: Settings) -> BucketLocation | None:
@@ -35,8 +36,8 @@ def nights_in_bucket(settings: Settings) -> list[str]:
     return ObjectStore(require_bucket_location(settings)).folders("runs")
 
 
-def fetch(settings: Settings, night: str) -> int:
-    """Download the runs of a night that are missing here; return their number."""
+def fetch(settings: Settings, night: str) -> Fetched:
+    """Download what is missing here of a night or changed in the bucket; return what that was."""
     return fetch_night(ObjectStore(require_bucket_location(settings)), settings.data, night)
 
 
@@ -44,7 +45,7 @@ def find_night(settings: Settings, night: str, say: Say) -> NightRecord:
     """The plan of a night, downloaded from the bucket if it is not here; UsageError if the bucket lacks it too."""
     is_here = (store.night_folder(settings.data, night) / "night.json").exists()
     if not is_here and bucket_location(settings) is not None:
-        say(f"fetched {fetch(settings, night)} runs of night {night} from the bucket")
+        say(f"fetched {len(fetch(settings, night).runs)} runs of night {night} from the bucket")
     return store.read_night(settings.data, night)
 
 

@@ -3,6 +3,7 @@
 Each object has its SHA-256 as metadata, which is read after the upload. Uploading again sends only what is missing.
 """
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -161,6 +162,13 @@ class ObjectStore:
             with self._translating_errors(name):
                 raise
         return bool(head["ContentLength"] == size and head["Metadata"].get(DIGEST) == digest)
+
+    def digest(self, name: str) -> str:
+        """The SHA-256 of an object, from its metadata; of one without it, from its content."""
+        with self._translating_errors(name):
+            head = self._client.head_object(Bucket=self.place.bucket, Key=self._key(name))
+        found = head["Metadata"].get(DIGEST)
+        return str(found) if found else hashlib.sha256(self.read(name) or b"").hexdigest()
 
     def names(self, under: str) -> dict[str, int]:
         """Every object below a name, with its size in bytes; names are relative to it."""

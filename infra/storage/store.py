@@ -1,17 +1,7 @@
 """Run folders: written to a temporary name, hashed, and renamed when whole; a folder with its final name is complete.
 
-runs/<night>/night.json                       the plan of the night
-runs/<night>/leases/<lease_id>.json           what was rented, and what it cost
-runs/<night>/calibration.json                 the load client's own error, on that host, in that night
-runs/<night>/calibration-<machine>.json       the same of each machine, in a night over several machines
-runs/<night>/failed-starts/<lease_id>-<n>.json a start of a server that failed and was repeated
-runs/<night>/end.json                         why the night ended early, if it did
-runs/<night>/searches.json                    what its sweeps and searches found, if it has any
-runs/<night>/judgement.json                   what was said of its series, if they were judged
-runs/<night>/repeats.json                     how exactly its repeats say their means, if the plan chose how many
-runs/<night>/<scenario_id>/<repeat>/          one run; MANIFEST.sha256 names and hashes each of its files
-runs/<night>/<scenario_id>/.partial-<repeat>/ the same while it is being written
-runs/<night>/lm-eval-<server_id>/0/           the lm-eval tasks of a server, in the same form
+nights/files.py declares every file of a night. A run is first written into
+runs/<night>/<scenario_id>/.partial-<repeat>/; its MANIFEST.sha256 names and hashes each of its files.
 """
 
 import gzip
@@ -31,6 +21,7 @@ from bench.record import LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.search.probe import Probe
 from bench.search.search import SearchResult, next_probe, result_of
 from infra.storage.probes import read_probe
+from nights import files, journal
 from nights.durable import make_folder, move_into_place, write_text
 
 LM_EVAL = "lm-eval-"
@@ -78,6 +69,13 @@ def end_file(data: Path, night: str) -> Path:
     return night_folder(data, night) / "end.json"
 
 
+def begin_again(data: Path, night: str) -> None:
+    """Remove what a resume of a night removes: the reason why it ended early."""
+    for name, kind in files.names_in(night_folder(data, night)):
+        if kind is not None and kind.is_removed_by_resume:
+            (night_folder(data, night) / name).unlink()
+
+
 def repeats_file(data: Path, night: str) -> Path:
     """The file of the precision that a night's planned repeats reached."""
     return night_folder(data, night) / "repeats.json"
@@ -106,6 +104,7 @@ def write_json(path: Path, value: BaseModel) -> None:
 def read_night(data: Path, night: str) -> NightRecord:
     """The plan of a night; UsageError if there is no such night, UnreadableResultError if its file is not valid."""
     path = night_file(data, night)
+    journal.complete(path.parent)
     try:
         return NightRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:

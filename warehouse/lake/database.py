@@ -16,10 +16,10 @@ import duckdb
 
 from bench.errors import UsageError
 from nights.durable import make_folder, rename
+from nights.journal import complete
 from warehouse.lake.bucket.filesystem import bucket_error, connect_to, lake_files
 from warehouse.lake.bucket.location import lake_folder, lake_location, views_file
 from warehouse.lake.bucket.manifest import ManifestPath
-from warehouse.lake.journal import complete
 from warehouse.lake.lake import writing
 from warehouse.lake.view_file import views_over, write_views
 from warehouse.views.tables import LakePath, glob_pattern

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from bench.errors import LoadIntoWarehouseError
 from nights.durable import make_folder
+from nights.journal import complete, is_pending
 from warehouse.lake.bucket.client import lake_bucket
 from warehouse.lake.bucket.location import lake_folder, lake_location
 from warehouse.lake.bucket.working_copy import pull
-from warehouse.lake.journal import complete, is_pending
 from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
 from warehouse.schema.row import Row
 from warehouse.views.tables import COLUMNS_MARK, PART, columns_digest

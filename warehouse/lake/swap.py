@@ -5,11 +5,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from nights.durable import sync_all
+from nights.journal import Move, commit
 from warehouse.lake.bucket.client import lake_bucket
 from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.bucket.location import lake_location
 from warehouse.lake.bucket.working_copy import delete_unnamed, push
-from warehouse.lake.journal import Move, commit
 from warehouse.lake.lake import STAGING
 from warehouse.lake.months import stage_months
 from warehouse.schema.columns import PARTITION

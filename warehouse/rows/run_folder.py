@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.errors import UnreadableResultError, UsageError
 from bench.manifest import MANIFEST, parse_manifest
+from nights import journal
 
 RECORD = "record.json"
 LM_EVAL = "lm-eval-"  # prefix of the folders with lm-eval results; no scenario_id starts with it
@@ -54,6 +55,7 @@ def night_folder(data: Path, night: str) -> Path:
     if not _NIGHT.fullmatch(night) or not folder.is_dir():
         known = ", ".join(nights(data)[-3:]) or "none yet"
         raise UsageError(f"no night {night!r} in {data / 'runs'}; latest nights: {known}")
+    journal.complete(folder)  # of a fetch that was killed
     return folder
 
 

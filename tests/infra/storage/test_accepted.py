@@ -3,7 +3,8 @@
 import pytest
 
 from bench.errors import RefusedFileError
-from infra.storage.accepted import Limits, is_night, is_night_file, is_result_file, is_run, require_accepted
+from infra.storage.accepted import Limits, is_night, is_result_file, is_run, require_accepted
+from nights.files import declared
 
 ID = "0123456789abcdef"
 DOUBTFUL = ("", "..", "../a", "/a", "a/../b", "a//b", "a/", "-rf", "a\nb", "a\0b", "a\\b", "\x1b[2J", "ä", "a" * 300)
@@ -26,9 +27,9 @@ def test_a_machine_leaves_logs_and_calibrations_and_never_a_plan_or_a_lease() ->
     )
 
     assert all(map(is_result_file, results))
-    assert all(map(is_night_file, (*results, *plans)))
+    assert all(map(declared, (*results, *plans)))
     assert not any(map(is_result_file, (*DOUBTFUL, *plans)))
-    assert not any(map(is_night_file, (*DOUBTFUL, "servers/a.log", "leases/../night.json", "calibration-..json")))
+    assert not any(map(declared, (*DOUBTFUL, "servers/a.log", "leases/../night.json", "calibration-..json")))
 
 
 def test_a_night_is_an_id_and_not_a_path() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +16,7 @@ from botocore.config import Config
 from bench.errors import ObjectStoreError, RefusedFileError, UnreadableResultError, UsageError
 from infra.storage import store
 from infra.storage.accepted import Limits
+from infra.storage.fetch import Fetched, fetch_night
 from infra.storage.object_store import (
     PART_BYTES,
     BucketLocation,
@@ -22,8 +24,13 @@ from infra.storage.object_store import (
     RequestLimits,
     session_of_environment,
 )
-from infra.storage.upload import fetch_night, missing, read_uploads, upload_runs
+from infra.storage.upload import missing, read_uploads, upload_runs
+from nights import journal
+from nights.durable import write_text
+from nights.files import unknown_files
 from tests.emulators.s3 import KEYS, Bucket
+from tests.killed import each_kill
+from tests.pairs import IS_SOAK
 from tests.warehouse.folders import Shape, whole_night
 
 NIGHT = "2026-03-01"
@@ -68,8 +75,8 @@ def _upload_runs(bucket: Bucket, data: Path, grace_s: float = 30.0) -> list[str]
 
 
 def _runs(data: Path) -> dict[str, str]:
-    folder = data / "runs" / NIGHT
-    return {name: digest for name, digest in store.file_hashes(folder).items() if name != "uploads.json"}
+    hashes = store.file_hashes(data / "runs" / NIGHT)
+    return {name: digest for name, digest in hashes.items() if name not in {"uploads.json", ".swap.lock"}}
 
 
 def test_each_session_has_the_keys_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,18 +115,128 @@ def test_a_fetched_night_equals_the_uploaded_one(bucket: Bucket, data: Path, tmp
 
     came = fetch_night(_store(bucket), tmp_path / "there", NIGHT)
 
-    assert came == 3
+    assert len(came.runs) == 3
     assert _runs(tmp_path / "there") == _runs(data)
     assert _store(bucket).folders("runs") == [NIGHT]
 
 
-def test_a_second_fetch_gets_only_what_is_missing_and_overwrites_nothing(bucket: Bucket, data: Path) -> None:
+def test_a_fetch_keeps_and_names_what_changed_here_since_the_last_upload(bucket: Bucket, data: Path) -> None:
     _upload_runs(bucket, data)
     kept = data / "runs" / NIGHT / "night.json"
     kept.write_text("ours")
 
-    assert fetch_night(_store(bucket), data, NIGHT) == 0
+    came = fetch_night(_store(bucket), data, NIGHT)
+
+    assert (came.runs, came.files, came.kept) == ((), (), ("night.json",))
     assert kept.read_text() == "ours"
+
+
+def test_a_second_fetch_gets_the_new_plan_and_costs_and_what_came_since(
+    bucket: Bucket, data: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    _write(data, "end.json", '{"stage": null, "reason": "it was stopped"}')
+    _upload_runs(bucket, data)
+    fetch_night(_store(bucket), there, NIGHT)
+    plan = store.read_night(data, NIGHT)
+    store.write_json(store.night_file(data, NIGHT), plan.model_copy(update={"forced": ("resumed",)}))
+    store.begin_again(data, NIGHT)
+    _write(data, "leases/lease-1.json", "{}")
+    _write(data, "judgement.json", "{}")
+    _upload_runs(bucket, data)
+
+    came = fetch_night(_store(bucket), there, NIGHT)
+
+    assert came.files == ("judgement.json", "leases/lease-1.json", "night.json")
+    assert came.removed == ("end.json",)
+    assert _runs(there) == _runs(data)
+    assert f"runs/{NIGHT}/end.json" not in _store(bucket).names("runs")
+    assert fetch_night(_store(bucket), there, NIGHT) == Fetched((), (), (), ())
+
+
+def _write(data: Path, name: str, text: str) -> None:
+    write_text(data / "runs" / NIGHT / name, text)
+
+
+def test_a_night_fetched_by_an_earlier_version_is_brought_to_what_the_bucket_has(
+    bucket: Bucket, data: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    _upload_runs(bucket, data)
+    fetch_night(_store(bucket), there, NIGHT)
+    (there / "runs" / NIGHT / "uploads.json").unlink()  # earlier versions wrote none
+    _write(there, "end.json", '{"stage": null, "reason": "an early state"}')
+    _write(data, "leases/lease-1.json", "{}")
+    _upload_runs(bucket, data)
+
+    fetch_night(_store(bucket), there, NIGHT)
+
+    assert _runs(there) == _runs(data)
+
+
+def test_an_upload_of_a_fetched_night_puts_nothing_of_an_early_state_back(
+    bucket: Bucket, data: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    _write(data, "end.json", '{"stage": null, "reason": "it was stopped"}')
+    _upload_runs(bucket, data)
+    fetch_night(_store(bucket), there, NIGHT)
+    store.begin_again(data, NIGHT)
+    _write(data, "leases/lease-1.json", "{}")
+    _upload_runs(bucket, data)
+    bucket.requests.clear()
+
+    assert _upload_runs(bucket, there) == []
+
+    assert bucket.puts() == []
+
+
+def test_another_night_with_the_same_id_is_not_replaced(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    _upload_runs(bucket, data)
+    there = tmp_path / "there"
+    whole_night(there, NIGHT, {"other": Shape()})
+    plan = store.read_night(there, NIGHT)
+    store.write_json(store.night_file(there, NIGHT), plan.model_copy(update={"seed": 99}))
+    before = _runs(there)
+
+    with pytest.raises(RefusedFileError, match=r"is another night than .*, with the same id; nothing was copied"):
+        fetch_night(_store(bucket), there, NIGHT)
+
+    assert _runs(there) == before
+
+
+def test_a_file_that_the_table_does_not_name_stays_where_it_is(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    _write(data, "notes.txt", "of a person")
+    _write(data, "leases/copy of lease-1.json", "{}")
+
+    _upload_runs(bucket, data)
+    fetch_night(_store(bucket), tmp_path / "there", NIGHT)
+
+    unknown = ["leases/copy of lease-1.json", "notes.txt"]
+    assert unknown_files(data / "runs" / NIGHT) == unknown
+    assert _runs(tmp_path / "there").keys() == _runs(data).keys() - set(unknown)
+
+
+def test_a_fetch_that_is_killed_anywhere_has_brought_all_or_nothing(bucket: Bucket, data: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    _upload_runs(bucket, data)
+    fetch_night(_store(bucket), there, NIGHT)
+    early = _runs(there)
+    run = next(path.parent for path in (there / "runs" / NIGHT).glob("*/0/MANIFEST.sha256"))
+    shutil.rmtree(run.parent)
+    _write(data, "leases/lease-1.json", "{}")
+    _write(data, "searches.json", "{}")
+    _upload_runs(bucket, data)
+    early, late = _runs(there), _runs(data)
+    shutil.copytree(there, tmp_path / "early")
+
+    for _change in each_kill(there, lambda: fetch_night(_store(bucket), there, NIGHT), every=1 if IS_SOAK else 7):
+        journal.complete(there / "runs" / NIGHT)  # as the next load does
+        assert _runs(there) in (early, late)
+        fetch_night(_store(bucket), there, NIGHT)
+        assert _runs(there) == late
+        shutil.rmtree(there)
+        shutil.copytree(tmp_path / "early", there)
 
 
 def test_a_large_file_goes_in_parts(bucket: Bucket, tmp_path: Path) -> None:
@@ -171,7 +288,7 @@ def test_a_run_whose_manifest_is_not_there_is_not_fetched(bucket: Bucket, data: 
     _upload_runs(bucket, data)
     _store(bucket).put_files(data / "runs" / NIGHT, ["night.json"], f"runs/{NIGHT}")
 
-    assert fetch_night(_store(bucket), tmp_path / "there", NIGHT) == 0
+    assert fetch_night(_store(bucket), tmp_path / "there", NIGHT).runs == ()
     assert list((tmp_path / "there" / "runs" / NIGHT).glob("*/*/record.json")) == []
 
 
@@ -284,7 +401,7 @@ def test_a_plan_that_is_none_is_not_fetched(bucket: Bucket, tmp_path: Path) -> N
     opened = _store(bucket)
     opened.write(f"runs/{NIGHT}/night.json", b"{}")
 
-    with pytest.raises(UnreadableResultError, match=r"night\.json in s3://.* is not a valid plan of a night"):
+    with pytest.raises(UnreadableResultError, match=r"night\.json of runs/.* in s3://.* is not a valid plan"):
         fetch_night(opened, tmp_path / "there", NIGHT)
 
     assert store.nights(tmp_path / "there") == []

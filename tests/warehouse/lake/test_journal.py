@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nights.durable import write_text
+from nights.journal import JOURNAL, complete
 from tests.killed import each_kill, killed_before
-from warehouse.lake.journal import JOURNAL, complete
 from warehouse.lake.lake import IMPORTS, STAGING, one_loader
 from warehouse.lake.query import run_sql
 from warehouse.lake.swap import folders_of, swap_in

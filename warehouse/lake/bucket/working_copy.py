@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from nights.durable import write_bytes, write_text
+from nights.journal import Move, commit
 from warehouse.lake.bucket.client import LakeBucket
 from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version, key_of
-from warehouse.lake.journal import Move, commit
 
 COPIED = ".manifest.json"  # the version that the copy has
 AT_ONCE = 8  # uploads or downloads
