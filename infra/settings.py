@@ -46,7 +46,7 @@ class Settings(BaseSettings):
     do_token: SecretStr | None = None  # of DigitalOcean, or of a cloud with its API
     do_endpoint: str = "https://api.digitalocean.com"
     do_ca: Path | None = None  # further trusted certificates, for an endpoint that is not public
-    do_image: str = "gpu-amd-base"  # boots where the suite names no image
+    do_image: str | None = None  # boots where the suite names no image; None: the base image for the size's GPUs
     do_sizes: dict[str, PricedSize] = Field(
         default_factory=dict
     )  # sizes that the cloud does not list, with their price

@@ -10,6 +10,7 @@ from infra.agent import operations
 from infra.bootstrap import access_of, cloud_named, executor_of, image_cloud, is_rented, wait_for_machine
 from infra.clock import SystemClock
 from infra.clouds.cloud import Snapshot
+from infra.clouds.digitalocean.base_images import base_image
 from infra.clouds.image_cloud import ImageCloud
 from infra.images.generalize import generalize
 from infra.images.golden_image import delete_old_images, find_image, make_image
@@ -25,7 +26,8 @@ from tasks.task import night_task
 
 def content_for(settings: Settings, night: NightRecord) -> str:
     """The hash of the software that this night needs on its machine."""
-    base, asked = night.suite.machine.image or settings.do_image, night.suite.quality.lm_eval
+    machine, asked = night.suite.machine, night.suite.quality.lm_eval
+    base = machine.image or settings.do_image or base_image(machine.kind)
     tasks = asked.tasks if asked is not None and asked.folder is None else ()
     return content_of(base, night.suite.engine, lock_hashes(has_lm_eval=asked is not None), tasks)
 

@@ -29,6 +29,7 @@ from infra.bootstrap import (
 )
 from infra.clock import SystemClock
 from infra.clouds.cloud import Cloud, Snapshot
+from infra.clouds.digitalocean.base_images import gpu_vendor
 from infra.clouds.volume_cloud import Volume
 from infra.leases.acquire import take_lease
 from infra.leases.lease_reports import report_lease, report_night
@@ -71,8 +72,9 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *
             f"nothing is rented until an earlier machine is released: {reaped.why()}; run `nightbench reap`"
         )
     cloud, book = cloud_named(settings, night.target), WatchedLedger(ledger_file(settings))
-    request = replace(lease_request_of(wanted_machine(night), patience_s=settings.capacity_wait_s), golden=golden)
-    request = replace(request, limit=limit_of(night))
+    wanted = wanted_machine(night)
+    request = lease_request_of(wanted, patience_s=settings.capacity_wait_s)
+    request = replace(request, golden=golden, golden_vendor=gpu_vendor(wanted.kind), limit=limit_of(night))
     request = after_spending(request, spent_usd(book, night))
     try:
         take = take_lease_of_free_host if wait else take_lease

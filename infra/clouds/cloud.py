@@ -28,6 +28,7 @@ class Offer:
     region: str | None = None  # None: the cloud has no regions, or no region has this kind now
     is_spot: bool = False
     is_available: bool = True
+    gpu_vendor: str | None = None  # whose driver an image must have; None: no GPU, or the cloud does not say
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ class LeaseRequest:
     regions: tuple[str, ...] = ()  # in this order; empty: any, as the cloud lists them
     spot: Spot = "never"
     image: str | None = None
-    golden: Snapshot | None = None  # booted in place of `image` wherever it is
+    golden: Snapshot | None = None  # booted in place of `image` wherever it is, on GPUs of `golden_vendor`
+    golden_vendor: str | None = None  # whose GPU driver is in it; None: any
     usd_per_hour_max: float | None = None
     budget_usd: float | None = None
     limit: str = "machine.budget_usd"  # the key of the suite that sets it
@@ -67,8 +68,9 @@ def after_spending(request: LeaseRequest, spent_usd: float) -> LeaseRequest:
 
 def image_for(offer: Offer, request: LeaseRequest) -> str | None:
     """The image that a machine of this offer boots; None: the cloud's default for its kind."""
-    if request.golden is not None and offer.region in request.golden.regions:
-        return request.golden.snapshot_id
+    golden, vendor = request.golden, request.golden_vendor
+    if golden is not None and offer.region in golden.regions and vendor in {None, offer.gpu_vendor}:
+        return golden.snapshot_id
     return request.image
 
 

@@ -14,9 +14,10 @@ ATTACH_MAX = timedelta(hours=1)  # within it, a volume that is being attached ma
 
 def unneeded_tags(cloud: TagCloud, now: datetime, names: Collection[str]) -> list[str]:
     """The tags that no resource has and that none will get: machines of these names may get theirs later."""
-    to_come = {tag for name in names for tag in _tags_of(name, cloud.prefix)}
+    to_come = {tag.lower() for name in names for tag in _tags_of(name, cloud.prefix)}
     unused = [(tag.name, TagName.parse(tag.name, cloud.prefix)) for tag in cloud.tags() if not tag.is_needed]
-    return [name for name, tag in unused if tag is not None and name not in to_come and not _is_recent(tag, now)]
+    # A cloud keeps the spelling of a tag's first use, which may be another team's.
+    return [one for one, tag in unused if tag is not None and one.lower() not in to_come and not _is_recent(tag, now)]
 
 
 def _tags_of(name: str, prefix: str) -> tuple[str, ...]:
@@ -32,8 +33,8 @@ def remove_tags_of(cloud: Cloud, names: Collection[str]) -> None:
     """Delete the tags of machines of these names where no other resource has them; the reaper repeats what fails."""
     if not isinstance(cloud, TagCloud):
         return
-    theirs = {tag for name in names for tag in _tags_of(name, cloud.prefix) if tag != cloud.prefix}
+    theirs = {tag.lower() for name in names for tag in _tags_of(name, cloud.prefix) if tag != cloud.prefix}
     with suppress(CloudError):
         for tag in cloud.tags():
-            if tag.name in theirs and not tag.is_needed:
+            if tag.name.lower() in theirs and not tag.is_needed:
                 cloud.remove_tag(tag.name)

@@ -11,7 +11,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bench.errors import CloudError, CloudRefusedError, LeaseError, LostReplyError, NotAskedError
+from bench.errors import (
+    CloudDeniedError,
+    CloudError,
+    CloudLimitError,
+    CloudRefusedError,
+    LeaseError,
+    LostReplyError,
+    NoCapacityError,
+    NotAskedError,
+)
 from bench.machine.names import VolumeName, used_tag
 from infra.clock import Clock, poll
 from infra.clouds.cloud import LOOKS_FOR_NEW, Leftover, answer_or, look_every_s
@@ -135,7 +144,7 @@ def create_volume(context: VolumeContext, name: VolumeName, size_gib: int) -> Vo
     book.intend(cloud.name, str(name), size_gib)
     try:
         volume = _ask(cloud, context.clock, name, size_gib)
-    except (NotAskedError, CloudRefusedError):
+    except (NotAskedError, CloudDeniedError, CloudLimitError, CloudRefusedError, NoCapacityError):
         book.mark_gone(cloud.name, str(name))
         raise
     book.mark_made(cloud.name, str(name), volume.volume_id)

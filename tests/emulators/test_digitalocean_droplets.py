@@ -116,6 +116,7 @@ def test_each_view_lags_by_itself(cloud: Emulator, clock: VirtualClock, view: st
 
 def test_a_deleted_droplet_may_be_listed_for_a_while(cloud: Emulator, clock: VirtualClock) -> None:
     droplet_id = create(cloud)
+    clock.sleep(60)
     cloud.behaviour.gone_lag["list"] = 30.0
     client(cloud).droplets.destroy(droplet_id)
 
@@ -161,10 +162,11 @@ def test_a_full_region_says_where_there_is_room(cloud: Emulator) -> None:
     assert answer["error_attributes"]["available_regions"] == ["tor1", "nyc2"]
 
 
-def test_capacity_is_used_up_and_given_back(cloud: Emulator) -> None:
+def test_capacity_is_used_up_and_given_back(cloud: Emulator, clock: VirtualClock) -> None:
     cloud.capacity[GPU, "atl1"] = 1
     droplet_id = create(cloud, name="first")
     refused(cloud, name="second")
+    clock.sleep(60)
 
     client(cloud).droplets.destroy(droplet_id)
 
@@ -246,7 +248,7 @@ def test_a_powered_off_droplet_goes_on_billing(cloud: Emulator, clock: VirtualCl
 
 def test_a_gpu_bills_by_the_second_above_its_minimum(cloud: Emulator, clock: VirtualClock) -> None:
     droplet_id = create(cloud)
-    clock.sleep(10)
+    clock.sleep(60)
     client(cloud).droplets.destroy(droplet_id)
     clock.sleep(3600)
 
@@ -308,8 +310,9 @@ def test_a_wrong_token_is_refused(cloud: Emulator) -> None:
         client(cloud, "dop_v1_wrong").droplets.list()
 
 
-def test_a_token_may_do_only_what_its_scopes_say(cloud: Emulator) -> None:
+def test_a_token_may_do_only_what_its_scopes_say(cloud: Emulator, clock: VirtualClock) -> None:
     droplet_id = create(cloud)
+    clock.sleep(60)
     token = cloud.add_token("droplet:read", "droplet:delete")
 
     with pytest.raises(HttpResponseError) as caught:

@@ -184,17 +184,14 @@ class Calls:
         if status == UNAUTHORIZED:
             return CloudDeniedError(f"{message} The token is wrong or revoked: create one and set NIGHTBENCH_DO_TOKEN")
         if status == FORBIDDEN:
-            return CloudDeniedError(
-                f"{message} The token lacks the scope {what}: create one that has it and set NIGHTBENCH_DO_TOKEN",
-                is_scope=True,
-            )
+            return _forbidden(message, what)
         if status == NOT_FOUND:
             return CloudUnknownError(message)
         if status == TOO_MANY:
             return NotAskedError(message, self._turn_in_s({name.lower(): value for name, value in headers.items()}))
         if status >= SERVER_ERROR:
             return LostReplyError(message)
-        return _classified(message, body)
+        return _classified(message, body, what)
 
     def _turn_in_s(self, headers: dict[str, str]) -> float:
         """How long to wait: as the cloud states, else until the oldest of our calls no longer counts; bounded."""
@@ -211,7 +208,16 @@ def page_of(number: int) -> dict[str, int]:
     return {"per_page": PER_PAGE, "page": number}
 
 
-def _classified(message: str, body: dict[str, Any]) -> CloudError:
+def _forbidden(message: str, what: str) -> CloudError:
+    """The error for a missing scope, or for a quota of volumes, which the cloud refuses with the same status."""
+    if any(phrase in message.lower() for phrase in OVER_LIMIT):
+        return _over_limit(message, what)
+    return CloudDeniedError(
+        f"{message} The token lacks the scope {what}: create one that has it and set NIGHTBENCH_DO_TOKEN", is_scope=True
+    )
+
+
+def _classified(message: str, body: dict[str, Any], what: str) -> CloudError:
     """The error for a status with many reasons, which only its message tells apart; an unknown one is final."""
     lowered = message.lower()
     if any(phrase in lowered for phrase in NOT_YET):
@@ -220,9 +226,16 @@ def _classified(message: str, body: dict[str, Any]) -> CloudError:
     if any(phrase in lowered for phrase in NO_CAPACITY):
         return NoCapacityError(message, tuple(attributes.get("available_regions") or ()))
     if any(phrase in lowered for phrase in OVER_LIMIT):
-        advice = "release running machines (nightbench leases lists them), or ask the cloud for a higher limit"
-        return CloudLimitError(f"{message}: {advice}; GPU machines have their own limit, 0 for a new account")
+        return _over_limit(message, what)
     return CloudRefusedError(message)
+
+
+def _over_limit(message: str, what: str) -> CloudLimitError:
+    """The error for a limit of the account, with what to do about it."""
+    if what.startswith("block_storage"):
+        return CloudLimitError(f"{message}: delete volumes (nightbench leases lists ours), or ask for a higher limit")
+    advice = "release running machines (nightbench leases lists them), or ask the cloud for a higher limit"
+    return CloudLimitError(f"{message}: {advice}; GPU machines have their own limit, 0 for a new account")
 
 
 def _collect(call: Callable[[int], Any], page: int, answers: list[Any]) -> Any:

@@ -21,6 +21,7 @@ from bench.errors import (
 )
 from bench.machine.names import PREFIX, MachineName, is_alike
 from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, MachineOrder, Offer
+from infra.clouds.digitalocean.base_images import base_image
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.images import ImageCalls
 from infra.clouds.digitalocean.parsing import by_id, leftover_of, machine_of, offers_of
@@ -39,7 +40,7 @@ class AccountSetup:
     name: str = "digitalocean"
     prefix: str = PREFIX
     settle_s: float = 120.0
-    image: str = "gpu-amd-base"  # boots where the suite names no image
+    image: str | None = None  # boots where the suite names no image; None: the base image for the size's GPUs
     priced_sizes: Mapping[str, PricedSize] = field(default_factory=dict)  # sizes that no list shows
 
 
@@ -79,7 +80,7 @@ class DigitalOcean(ImageCalls, TagCalls, VolumeCalls):
         """Send one POST, after the lease's key is registered; nothing is sent twice that may have had an effect."""
         keys = keys_of(self._keys, order.name.lease_id)
         self._register(str(order.name), keys)
-        image = order.image or self._account.image
+        image = order.image or self._account.image or base_image(order.offer.kind)
         body = {
             "name": str(order.name),
             "region": order.offer.region,

@@ -7,6 +7,7 @@ from typing import Any
 from bench.machine.names import last_used
 from bench.suite.machine import SPOT_ENDING
 from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, Offer, Snapshot, Status
+from infra.clouds.digitalocean.base_images import gpu_vendor
 from infra.settings import PricedSize
 
 STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "archive": "off"}
@@ -15,19 +16,25 @@ STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "ar
 def offers_of(sizes: Iterable[Mapping[str, Any]], priced_sizes: Mapping[str, PricedSize]) -> list[Offer]:
     """An offer for each size and region, cheapest first; a size without a region is not available now."""
     found = [
-        Offer(size["slug"], size["price_hourly"], region, size["slug"].endswith(SPOT_ENDING), is_available=True)
-        if region and size["available"]
-        else Offer(size["slug"], size["price_hourly"], None, size["slug"].endswith(SPOT_ENDING), is_available=False)
+        _offer(size["slug"], size["price_hourly"], region if size["available"] else None)
         for size in sizes
         if size["slug"] not in priced_sizes
         for region in size["regions"] or (None,)
     ]
-    extra = [
-        Offer(slug, size.usd_per_hour, region, slug.endswith(SPOT_ENDING))
-        for slug, size in priced_sizes.items()
-        for region in size.regions
-    ]
+    extra = [_offer(slug, size.usd_per_hour, region) for slug, size in priced_sizes.items() for region in size.regions]
     return sorted(dict.fromkeys([*found, *extra]), key=lambda offer: offer.usd_per_hour)
+
+
+def _offer(slug: str, usd_per_hour: float, region: str | None) -> Offer:
+    """A size in a region; without one it is not available."""
+    return Offer(
+        slug,
+        usd_per_hour,
+        region,
+        is_spot=slug.endswith(SPOT_ENDING),
+        is_available=bool(region),
+        gpu_vendor=gpu_vendor(slug),
+    )
 
 
 def machine_of(droplet: Mapping[str, Any]) -> CloudMachine:

@@ -41,11 +41,13 @@ class Behaviour:
     says_where: bool = True  # a refusal for capacity names the regions that have it
     droplet_limit: int = 25
     gpu_limit: int = 8  # published nowhere
+    volume_limit: int = 100
+    volume_gib_limit: int = 16384  # of all volumes of an account together
     tag_limit: int = 500  # of an account; that there is one is believed, its height is published nowhere
     tags_per_resource: int = 50
     gpu_minimum_s: float = 300.0
     gpus_in_tag_list: bool = True  # believed of the live API, and not documented
-    deletes_pending: bool = True  # a droplet with a pending event can be deleted
+    deletes_pending: bool = False  # a droplet with a pending event can be deleted
     late_snapshots: bool = False  # a snapshot goes on after its droplet was destroyed
     leaves_copies: bool = False  # a transfer that errors leaves a broken image of the same name
     ignores_shutdown: bool = False

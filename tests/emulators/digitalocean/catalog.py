@@ -5,6 +5,8 @@ from typing import Any
 
 Json = dict[str, Any]
 HOURS_A_MONTH = 744.0  # price_monthly is shown as 31 days
+FEATURES = ("backups", "ipv6", "metadata", "install_agent")
+WITHOUT_STORAGE = frozenset({"mem1"})  # which of the real ones have none is unknown; a new one may
 
 
 @dataclass(frozen=True)
@@ -14,6 +16,10 @@ class Gpu:
     model: str
     count: int
     vram_gib: int
+
+    @property
+    def vendor(self) -> str:
+        return self.model.partition("_")[0]
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,11 @@ class Region:
     slug: str
     name: str
     available: bool = True
-    features: tuple[str, ...] = field(default=("backups", "ipv6", "metadata", "install_agent", "storage"))
+    features: tuple[str, ...] = field(default=(*FEATURES, "storage"))
+
+    @property
+    def has_storage(self) -> bool:
+        return "storage" in self.features
 
 
 def _gpu(slug: str, usd_per_hour: float, regions: str, gpu: Gpu) -> Size:
@@ -109,7 +119,10 @@ def regions() -> list[Region]:
         "ric1": "Richmond 1",
         "mem1": "Memphis 1",
     }
-    return [Region(slug, name) for slug, name in names.items()]
+    return [
+        Region(slug, name, features=FEATURES) if slug in WITHOUT_STORAGE else Region(slug, name)
+        for slug, name in names.items()
+    ]
 
 
 def region_json(region: Region, sold: list[Size]) -> Json:

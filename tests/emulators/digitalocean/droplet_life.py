@@ -35,7 +35,7 @@ def accept(state: State, droplet: Droplet) -> Action:
 
 def launch(state: State, droplet: Droplet, action: Action) -> None:
     """Let the droplet meet its fate."""
-    droplet.pending = action
+    droplet.pending, droplet.locked = action, True
     delays = state.behaviour.delays
     fate = state.behaviour.fate()
     if droplet.user_data is not None and not droplet.user_data.isascii():
@@ -150,5 +150,6 @@ def _keep_snapshot(state: State, droplet: Droplet, action: Action, what: tuple[s
     image_id = state.next_id()
     snapshot = Image(image_id, name, None, [droplet.region], at, droplet.size.disk_gib, size_gb, "snapshot")
     snapshot.droplet_id, snapshot.foreign = droplet.droplet_id, droplet.foreign
+    snapshot.vendor = droplet.image.vendor
     state.machines.keep(droplet, snapshot)
     state.keep_image(snapshot)

@@ -49,6 +49,7 @@ class Image:
     min_disk_gib: int
     size_gb: float
     kind: str = "base"  # base or snapshot
+    vendor: str | None = None  # of the GPUs whose driver is in it; None: of none
     droplet_id: int | None = None
     tags: list[str] = field(default_factory=list)
     foreign: bool = False

@@ -3,7 +3,7 @@
 import heapq
 import itertools
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -149,9 +149,15 @@ class State:
         }
         return {kind: sum(tag in tags for tags in each) for kind, each in worn.items()}
 
-    def wear(self, worn: list[str], tags: Iterable[str]) -> None:
-        """Let a resource bear more tags; each lives on in the account until it is deleted, whoever bears it."""
-        new = [tag for tag in dict.fromkeys(tags) if tag not in worn]
+    def wear(self, worn: list[str], tags: Sequence[str]) -> None:
+        """Let a resource bear more tags; each lives on in the account until it is deleted, whoever bears it.
+
+        A tag that differs in case only from one of the account is that one: the first spelling stays.
+        """
+        spellings = {tag.lower(): tag for tag in self.tags}
+        for tag in tags:
+            spellings.setdefault(tag.lower(), tag)
+        new = [tag for tag in dict.fromkeys(spellings[tag.lower()] for tag in tags) if tag not in worn]
         unknown = [tag for tag in new if tag not in self.tags]
         if len(worn) + len(new) > self.behaviour.tags_per_resource:
             raise refusal(422, f"a resource can have {self.behaviour.tags_per_resource} tags at most")
@@ -184,13 +190,13 @@ class State:
 
 def base_images(state: State, now: float) -> None:
     """Fill the account with the images that everybody sees."""
-    for slug, name, size_gb, min_disk in (
-        ("gpu-amd-base", "AMD AI/ML Ready", 18.5, 30),
-        ("gpu-h100x1-base", "NVIDIA AI/ML Ready", 24.0, 40),
-        ("gpu-h100x8-base", "NVIDIA AI/ML Ready with NVLink", 24.0, 40),
-        ("amddeveloperclou-vllm0171", "vLLM on ROCm", 62.0, 120),
-        ("ubuntu-24-04-x64", "24.04 (LTS) x64", 2.4, 7),
+    for slug, name, size_gb, min_disk, vendor in (
+        ("gpu-amd-base", "AMD AI/ML Ready", 18.5, 30, "amd"),
+        ("gpu-h100x1-base", "NVIDIA AI/ML Ready", 24.0, 40, "nvidia"),
+        ("gpu-h100x8-base", "NVIDIA AI/ML Ready with NVLink", 24.0, 40, "nvidia"),
+        ("amddeveloperclou-vllm0171", "vLLM on ROCm", 62.0, 120, "amd"),
+        ("ubuntu-24-04-x64", "24.04 (LTS) x64", 2.4, 7, None),
     ):
         image_id = state.next_id()
         where = list(state.regions)
-        state.images[image_id] = Image(image_id, name, slug, where, now, min_disk, size_gb)
+        state.images[image_id] = Image(image_id, name, slug, where, now, min_disk, size_gb, vendor=vendor)

@@ -8,9 +8,10 @@ import pytest
 from bench.errors import LeaseError
 from bench.machine.names import ImageName
 from infra.images.golden_image import delete_old_images, find_image, make_image
+from infra.leases.offers import Choice
 from infra.ledger.ledger import Lease
 from tests.emulators.digitalocean.faults import FOR_EVER
-from tests.infra.rented import ONE_DROPLET, Rig
+from tests.infra.rented import KIND, ONE_DROPLET, Rig
 
 ACTIONS = ONE_DROPLET + "/actions"
 PATIENCE_S = 2 * 3600.0
@@ -60,6 +61,19 @@ def test_a_machine_boots_the_golden_image_where_it_is_and_the_suites_elsewhere(r
     booted = {one.name: str(one.image.image_id) for one in rig.emulator.living("nb")}
     assert booted[str(here.name)] == golden.snapshot_id
     assert booted[str(there.name)] != golden.snapshot_id
+    clean_up(rig)
+
+
+def test_an_alternative_with_another_vendors_gpus_boots_no_golden_image(rig: Rig, lease: Lease) -> None:
+    make(rig, lease)
+    golden = find_image(rig.cloud, rig.clock, "0af3")
+    rig.emulator.sell("gpu-h100x1-80gb", regions=("atl1",))
+    rig.emulator.capacity[KIND, "atl1"] = 0
+
+    choices = (Choice(KIND), Choice("gpu-h100x1-80gb"))
+    other = rig.take(night="other", choices=choices, golden=golden, golden_vendor="amd")
+
+    assert (other.kind, other.image) == ("gpu-h100x1-80gb", None)
     clean_up(rig)
 
 

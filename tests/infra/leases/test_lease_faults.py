@@ -433,6 +433,7 @@ def test_rows_19_to_21_a_machine_that_never_becomes_active_is_released_and_anoth
 
 
 def test_rows_19_to_21_the_cost_of_a_failed_machine_counts_for_the_lease(rig: Rig) -> None:
+    rig.emulator.behaviour.deletes_pending = True
     rig.emulator.fate("stuck")
 
     lease = rig.take()
@@ -496,8 +497,21 @@ def test_row_24_the_reaper_closes_the_lease_of_a_machine_that_is_gone(rig: Rig) 
 # Row 26 and rows 34 to 40: the release.
 
 
+def test_a_machine_is_released_while_it_is_being_created(rig: Rig) -> None:
+    def interrupt(_name: MachineName) -> None:
+        rig.emulator.fault("GET", ONE_DROPLET, phase="status", status=403)
+
+    rig.before_post = interrupt
+
+    with pytest.raises(CloudDeniedError):
+        rig.take()
+
+    refused = [one for one in rig.emulator.requests("DELETE") if one.status == 422]
+    assert refused
+    assert (rig.billing(), rig.ledger.open_leases()) == ([], [])
+
+
 def test_row_26_a_machine_that_is_busy_is_deleted_all_the_same(rig: Rig) -> None:
-    rig.emulator.behaviour.deletes_pending = False
     rig.emulator.behaviour.delays.snapshot_s_per_gb = 2.0
     lease = rig.take()
     rig.cloud.snapshot(str(lease.machine_id), "nb-img-0af3-x5")
@@ -710,6 +724,7 @@ def test_a_machine_that_costs_more_than_the_limit_is_released(rig: Rig) -> None:
 
 
 def test_what_failed_attempts_have_cost_counts_against_the_budget(rig: Rig) -> None:
+    rig.emulator.behaviour.deletes_pending = True
     rig.emulator.fate("stuck", "stuck", "stuck")
 
     with pytest.raises(LeaseError, match=r"USD spent, more than machine\.budget_usd = 4\.00"):

@@ -458,6 +458,19 @@ def test_a_released_lease_leaves_none_of_its_tags(rig: Rig) -> None:
     assert tags(rig) == sorted([*kept.tags, "nb-like"])
 
 
+def test_a_machine_is_found_and_its_tags_deleted_where_another_team_spells_them_otherwise(rig: Rig) -> None:
+    rig.emulator.plant_droplet("theirs", tags=["NB"])
+    rig.before_post = lambda name: rig.emulator.state.tags.update({name.tags[1].upper(): None})
+    lease = rig.take()
+    rig.clock.sleep(60)
+
+    assert [one.tags[:2] for one in rig.cloud.find_ours() if one.name == lease.name] == [
+        ("NB", f"nb-run:{lease.lease_id}".upper())
+    ]
+    assert rig.release_lease(lease).state == "released"
+    assert tags(rig) == ["NB", "nb-like"]
+
+
 def test_a_released_lease_leaves_no_tag_of_an_earlier_attempt(rig: Rig) -> None:
     rig.emulator.fate("vanishes")
     lease = rig.take()

@@ -3,10 +3,11 @@
 import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from bench.errors import CloudError, LeaseError, LedgerError
+from bench.errors import CloudError, CloudLimitError, CloudRefusedError, LeaseError, LedgerError
 from bench.machine.names import VolumeName, last_used
 from infra.clouds.cloud import Leftover
 from infra.clouds.volume_cloud import Volume
@@ -14,10 +15,11 @@ from infra.leases.listing import stored_items
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
 from infra.ledger.ledger import Lease
 from infra.ledger.volumes import VolumeBook
+from tests.emulators.digitalocean.droplet_life import HELD_MAX_S
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.emulators.digitalocean.replies import Request
 from tests.emulators.digitalocean.resources import Volume as TheirVolume
-from tests.infra.rented import Rig
+from tests.infra.rented import KIND, Rig
 
 SOURCE = "hf:org/model@0123456789012345678901234567890123456789"
 ACTIONS = r"/v2/volumes/[^/]+/actions"
@@ -217,11 +219,8 @@ def test_row_31_an_attach_that_errored_is_tried_again(rig: Rig, lease: Lease) ->
     assert holders(rig) == [lease.machine_id]
 
 
-@pytest.mark.parametrize("fate", ["stuck", "errored"])
-def test_row_31_a_new_volume_that_cannot_be_attached_is_deleted_and_the_night_continues(
-    rig: Rig, lease: Lease, fate: str
-) -> None:
-    rig.emulator.behaviour.action_fates["attach_volume"].extend([fate] * 50)
+def test_row_31_a_new_volume_that_cannot_be_attached_is_deleted_and_the_night_continues(rig: Rig, lease: Lease) -> None:
+    rig.emulator.behaviour.action_fates["attach_volume"].extend(["errored"] * 50)
     began = rig.clock.now()
 
     with pytest.raises(CloudError, match="was not attached to machine"):
@@ -229,6 +228,41 @@ def test_row_31_a_new_volume_that_cannot_be_attached_is_deleted_and_the_night_co
 
     assert (rig.clock.now() - began).total_seconds() < 240
     assert volumes(rig) == []
+    assert rig.release_lease(lease).state == "released"
+
+
+def test_row_31_a_new_volume_whose_attach_hangs_cannot_be_deleted_and_a_later_night_uses_it(
+    rig: Rig, lease: Lease
+) -> None:
+    rig.emulator.behaviour.action_fates["attach_volume"].append("stuck")
+
+    with pytest.raises(CloudError, match="was not attached to machine"):
+        presign(rig, lease)
+    rig.clock.sleep(HELD_MAX_S)
+    rig.release_lease(lease)
+    later = rig.take(night="later")
+
+    (made,) = volumes(rig)
+    assert presign(rig, later).volume_id == made.volume_id
+    rig.release_lease(later)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "fields", "error"),
+    [({"volume_limit": 0}, {}, CloudLimitError), ({}, {"regions": ("mem1",)}, CloudRefusedError)],
+)
+def test_a_volume_that_the_account_or_the_region_cannot_have_is_no_open_request(
+    rig: Rig, behaviour: dict[str, int], fields: dict[str, Any], error: type[CloudError]
+) -> None:
+    rig.emulator.sell(KIND, regions=("atl1", "mem1"))
+    vars(rig.emulator.behaviour).update(behaviour)
+    lease = rig.take(**fields)
+
+    with pytest.raises(error) as refused:
+        presign(rig, lease)
+
+    assert "scope" not in str(refused.value)
+    assert book(rig).open_volumes("digitalocean") == []
     assert rig.release_lease(lease).state == "released"
 
 
@@ -243,6 +277,7 @@ def test_row_31_a_volume_with_a_model_is_kept_after_a_failed_attach(rig: Rig, le
 
 
 def test_row_32_a_detach_that_hangs_does_not_delay_the_release(rig: Rig, lease: Lease) -> None:
+    rig.emulator.behaviour.deletes_pending = True
     volume = presign(rig, lease)
     rig.emulator.behaviour.action_fates["detach_volume"].append("stuck")
     began = rig.clock.now()

@@ -15,7 +15,7 @@ def account(call: Call) -> Reply:
         "droplet_limit": call.state.behaviour.droplet_limit,
         "floating_ip_limit": 5,
         "reserved_ip_limit": 5,
-        "volume_limit": 100,
+        "volume_limit": call.state.behaviour.volume_limit,
         "email": "nightbench@example.com",
         "name": "Night Bench",
         "uuid": "b6fr89dbf6d9156cace5f3c78dc9851d957381ef",

@@ -17,6 +17,7 @@ LIMIT = "creating this/these droplet(s) will exceed your droplet limit"
 NO_CAPACITY = "The size you selected is temporarily unavailable because of High CPU server capacity"
 NOT_HERE = "Size is not available in this region."
 NO_REGION = "Region is not available"
+WRONG_GPU = "The image you specified cannot be used with the selected size."
 
 
 @route("POST", "/v2/droplets", "droplet:create")
@@ -26,14 +27,16 @@ def create(call: Call) -> Reply:
     size, image = _size(call.state, body), _image(call.state, body)
     if image.min_disk_gib > size.disk_gib:
         raise refusal(422, "This image requires a larger disk than the selected size has.")
+    _check_vendor(size, image)
     _check_text(body)
     keys = [_key_id(call.state, asked) for asked in body.get("ssh_keys") or []]
     _check_limits(call.state, size, len(names))
     region = _place(call.state, size, image, body.get("region"))
     volumes = [_volume(call.state, asked, region) for asked in body.get("volumes") or []]
-    call.state.wear([], body.get("tags") or [])
-    droplets = [_droplet(call.state, name, size, region, image, body) for name in names]
-    links = []
+    tags: list[str] = []
+    call.state.wear(tags, body.get("tags") or [])
+    droplets = [_droplet(call.state, name, size, region, image, {**body, "tags": tags}) for name in names]
+    links, shown = [], []
     for droplet in droplets:
         droplet.key_ids = keys
         action = droplet_life.accept(call.state, droplet)
@@ -41,8 +44,8 @@ def create(call: Call) -> Reply:
         links.append({"id": action.action_id, "rel": "create", "href": href})
         for volume in volumes:
             volume.droplet_id = droplet.droplet_id
+        shown.append(call.state.droplet_json(droplet, call.now))  # not yet locked, as the description shows it
         droplet_life.launch(call.state, droplet, action)
-    shown = [call.state.droplet_json(droplet, call.now) for droplet in droplets]
     whole = {"droplet": shown[0]} if "name" in body else {"droplets": shown}
     return Reply(202, {**whole, "links": {"actions": links}})
 
@@ -69,6 +72,11 @@ def _image(state: State, body: Json) -> Image:
         if asked in {image.slug, image.image_id, str(image.image_id)} and asked is not None:
             return image
     raise refusal(422, "You specified an invalid image for Droplet creation.")
+
+
+def _check_vendor(size: Size, image: Image) -> None:
+    if size.gpu is not None and image.vendor not in {None, size.gpu.vendor}:
+        raise refusal(422, WRONG_GPU)
 
 
 def _check_text(body: Json) -> None:

@@ -1,4 +1,4 @@
-"""Tags, and what wears them; their case is kept."""
+"""Tags, and what wears them; the spelling of the first use stays, and no other spelling of it can be made or read."""
 
 from typing import Any
 
@@ -25,8 +25,9 @@ def create(call: Call) -> Reply:
     name = str(call.body().get("name", ""))
     if TAG.fullmatch(name) is None:
         raise refusal(422, f"Tag name {name!r} is invalid.")
-    call.state.wear([], [name])
-    return Reply(201, {"tag": _json(call.state, name)})
+    worn: list[str] = []
+    call.state.wear(worn, [name])
+    return Reply(201, {"tag": _json(call.state, worn[0])})
 
 
 def _tag(call: Call) -> str:

@@ -11,6 +11,9 @@ from tests.emulators.digitalocean.routing import Call, route
 NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 LARGEST_GIB = 16384
 VOLUMES_A_DROPLET = 15
+NO_STORAGE = "Storage is not supported for this region"  # libstorage#429
+OVER_QUOTA = "failed to create volume: volume/snapshot capacity limit exceeded"  # csi-digitalocean#481
+PENDING = "the volume has a pending event"
 
 
 @route("GET", "/v2/volumes", "block_storage:read")
@@ -32,14 +35,25 @@ def create(call: Call) -> Reply:
         raise refusal(400, "invalid volume name or size")
     if region not in call.state.regions:
         raise refusal(422, "Region is not available")
+    if not call.state.regions[region].has_storage:
+        raise refusal(422, NO_STORAGE)
     if any((one.name, one.region) == (name, region) for one in call.state.volumes.values()):
         raise refusal(409, "a volume with this name exists in this region")
+    _require_room(call, 1, size_gib)
     volume = Volume(call.state.new_uuid(), name, region, size_gib, call.now, str(body.get("description", "")))
     volume.filesystem_type = str(body.get("filesystem_type", ""))
     volume.filesystem_label = str(body.get("filesystem_label", ""))
     call.state.wear(volume.tags, body.get("tags") or [])
     accept(call, volume)
     return Reply(201, {"volume": _json(call, volume)})
+
+
+def _require_room(call: Call, count: int, gib: int) -> None:
+    """Refuse more volumes, or larger ones, than the account may have; the real answer is a 403, as for a scope."""
+    own, behaviour = call.state.volumes.values(), call.state.behaviour
+    is_over = sum(one.size_gib for one in own) + gib > behaviour.volume_gib_limit
+    if is_over or len(own) + count > behaviour.volume_limit:
+        raise refusal(403, OVER_QUOTA)
 
 
 def accept(call: Call, volume: Volume) -> None:
@@ -90,6 +104,8 @@ def delete_by_name(call: Call) -> Reply:
 def destroy(call: Call, volume: Volume) -> None:
     if volume.droplet_id is not None:
         raise refusal(409, "the volume is still attached to a Droplet")
+    if _is_busy(call, volume):
+        raise refusal(409, PENDING)
     call.state.touch("delete", volume.name, foreign=volume.foreign)
     del call.state.volumes[volume.volume_id]
     call.state.lingering[volume.volume_id] = call.now, volume
@@ -125,6 +141,7 @@ def _as_volumes(call: Call, action: Action) -> Json:
 def _resize(call: Call, volume: Volume, size_gib: object) -> Action:
     if not isinstance(size_gib, int) or not volume.size_gib < size_gib <= LARGEST_GIB:
         raise refusal(422, "the size must be larger than it is and within the limit")
+    _require_room(call, 0, size_gib - volume.size_gib)
     volume.size_gib = size_gib
     call.state.bill.close("volume", volume.volume_id, call.now)
     _bill(call, volume)
@@ -142,7 +159,7 @@ def _attach(call: Call, volume: Volume, droplet: Droplet, tags: list[str]) -> Ac
         raise refusal(422, "the volume and the Droplet must be in the same region")
     if len(attached) >= VOLUMES_A_DROPLET:
         raise refusal(422, "the Droplet has as many volumes as it may have")
-    if droplet.pending is not None:
+    if droplet.pending is not None or _is_busy(call, volume):
         raise refusal(422, droplet_life.PENDING_EVENT)
     call.state.wear(volume.tags, tags)
     action = droplet_life.occupy(call.state, droplet, "attach_volume", call.state.behaviour.delays.attach_s)
@@ -151,8 +168,13 @@ def _attach(call: Call, volume: Volume, droplet: Droplet, tags: list[str]) -> Ac
     return action
 
 
+def _is_busy(call: Call, volume: Volume) -> bool:
+    """Whether an attach or detach of this volume is under way."""
+    held = {droplet.pending.action_id for droplet in call.state.living() if droplet.pending is not None}
+    return not held.isdisjoint(volume.action_ids)
+
+
 def _hold(call: Call, volume: Volume, droplet: Droplet, action: Action) -> None:
-    # Two attaches may have been accepted one after the other; the volume goes where it was first.
     if action.status == "completed" and droplet.gone_at is None and volume.droplet_id is None:
         volume.droplet_id = droplet.droplet_id
         call.state.machines.plug(droplet, volume)

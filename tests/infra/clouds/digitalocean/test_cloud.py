@@ -151,6 +151,30 @@ def test_an_unknown_kind_or_region_is_named_and_nothing_is_rented(
     assert rig.ledger.open_leases() == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "image"),
+    [
+        (KIND, "gpu-amd-base"),
+        ("gpu-h100x1-80gb", "gpu-h100x1-base"),
+        ("gpu-h100x8-640gb", "gpu-h100x8-base"),
+        ("s-2vcpu-4gb", "ubuntu-24-04-x64"),
+    ],
+)
+def test_a_machine_without_a_named_image_boots_the_one_with_its_gpus_driver(rig: Rig, kind: str, image: str) -> None:
+    lease = rig.take(choices=(Choice(kind),), regions=("tor1",))
+
+    (booted,) = rig.emulator.living(str(lease.name))
+    assert booted.image.slug == image
+    rig.release_lease(lease)  # before it costs more than the fixture allows
+
+
+def test_a_refused_image_rents_nothing_and_leaves_no_lease_open(rig: Rig) -> None:
+    with pytest.raises(CloudRefusedError, match="image you specified cannot be used"):
+        rig.take(choices=(Choice("gpu-h100x1-80gb"),), regions=("tor1",), image="gpu-amd-base")
+
+    assert (rig.billing(), rig.ledger.open_leases()) == ([], [])
+
+
 def test_an_image_that_needs_a_larger_disk_is_refused_with_the_clouds_message(rig: Rig) -> None:
     with pytest.raises(CloudRefusedError, match="requires a larger disk"):
         rig.take(choices=(Choice("s-1vcpu-1gb"),), image="gpu-amd-base")
