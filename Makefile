@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help run test test-all quick check lint types format bench peers soak chaos fuzz engine engines spark lock clean
+.PHONY: help run test test-all quick docs check lint types format bench peers soak chaos fuzz engine engines spark lock clean
 .DEFAULT_GOAL := run
 
 help:  ## this list
@@ -29,7 +29,7 @@ test: lint  ## what a change can break: format, lint, types, imports, tests
 
 # Only what `make test` leaves out, so the two together run every test once: more cases of a matrix of which `make test`
 # runs some, and further published works on the real engine. Which these are: `pytest -m matrix --collect-only -qq`.
-test-all: $(STAMP)  ## the tests that make test leaves out: larger matrices, more published works
+test-all: docs  ## the tests that make test leaves out: larger matrices, more published works
 	mkdir -p build
 	$(PYTEST) -m matrix --numprocesses $(WORKERS) --times=build/test-all-times.json
 
@@ -108,8 +108,20 @@ $(STAMP): requirements/bootstrap.lock.txt requirements/pipeline.lock.txt pyproje
 	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
+# The site of docs/, in an environment of its own; a link or an anchor that leads nowhere is an error.
+DOCS := build/docs-venv
+docs: $(DOCS)/.installed  ## build the site of the documentation in build/docs; a dead link is an error
+	rm -rf build/docs
+	$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs . build/docs
+	@echo "the documentation is in build/docs/README.html"
+
+$(DOCS)/.installed: requirements/docs.lock.txt $(STAMP)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(DOCS)
+	$(BIN)/uv pip install --quiet --python $(DOCS)/bin/python --require-hashes -r requirements/docs.lock.txt
+	touch $@
+
 lock: $(STAMP)  ## renew the lock files in requirements/
-	for name in bootstrap llama_cpp lm_eval machine pipeline spark; do \
+	for name in bootstrap docs llama_cpp lm_eval machine pipeline spark; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.lock.txt; \
 	done
