@@ -44,6 +44,7 @@ from tests.chaos.clocks import FollowingClock, WanderingClock
 from tests.chaos.machine import RentedMachine
 from tests.chaos.own_host import TARGET, HeldMachine, reached
 from tests.chaos.place import CRASH, MEMORY, HostFault, Life, Place
+from tests.chaos.power_cut import syncs_noted
 from tests.chaos.steps import Steps
 from tests.emulators.virtual_clock import VirtualClock
 from tests.flows.without_prefect import without_prefect
@@ -131,17 +132,27 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
         _rent_machines_of_paper(
             patch, lru_cache(lambda lease_id: kind(place, life, steps, lease_id, step, settings)), steps
         )
+        if life.loses_power:
+            stack.enter_context(syncs_noted(place))
         if life.has_full_disk:
             patch.setattr(store, "write_json", _without_reports(store.write_json))
         patch.setattr("infra.leases.watched_ledger.start_watchdog", _note_watchdog(place))
         steps.watch()
-        store.write_json(store.night_file(place.data, night.night), night)
+        night = _planned(place, night)
         steps.after("S0")
         with _hooks(), hold_machine(settings, night.target, None, wait=life.waits):
             failure = try_machines(settings, night, uuid4(), wait=life.waits)
         if failure is not None:
             _release_as_a_hook()
             raise failure
+
+
+def _planned(place: Place, night: NightRecord) -> NightRecord:
+    """The plan on disk of a night that is resumed; of a new one, this plan, which then is there."""
+    if store.night_file(place.data, night.night).exists():
+        return store.read_night(place.data, night.night)
+    store.write_json(store.night_file(place.data, night.night), night)
+    return night
 
 
 def _clock_of(place: Place, life: Life) -> Clock:

@@ -68,6 +68,7 @@ class Life:
     unfit: tuple[str, ...] = ()  # how each machine is unfit, as in tests/chaos/engine_faults.py; empty: it is not
     telemetry: tuple[str, ...] | None = None  # what amd-smi does in each load; None: there is none
     beside: str | None = None  # the kind of a second machine, that the same night rents beside the first
+    loses_power: bool = False  # where it is killed, the whole computer is, and what was not synced may be lost
     tries: int = 1  # at taking the lease, as of a task that is retried
 
 

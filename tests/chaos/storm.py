@@ -16,11 +16,13 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.machine.names import ImageName, MachineName
 from infra.leases.offers import Choice, LeaseRequest
+from tests.chaos.computer_faults import FIRST_SEED, ComputerFaults, draw_computer_faults
 from tests.chaos.engine_faults import EngineFaults, draw_faults
 from tests.chaos.flow import live, reap_and_die, reap_beside, reap_once
 from tests.chaos.own_storm import OwnWeather, blow_own, forecast_own
 from tests.chaos.place import MEMORY, Life
-from tests.chaos.processes_of_nights import end_well, let_it_catch_up, run, start, wait_for
+from tests.chaos.power_cut import lose_power
+from tests.chaos.processes_of_nights import KILLED, end_well, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_rows, must_not_crash
 from tests.chaos.steps import STEPS, VOLUME_STEPS
 from tests.chaos.true_reasons import must_tell_the_truth
@@ -90,6 +92,7 @@ class Weather:
     boot_off_s: int = 0  # in what the reapers and the watchdog see of /proc
     volume_fates: tuple[str, ...] = ()  # of each attach and detach that is asked for; "" is a good one
     own: OwnWeather | None = None  # two nights on one host of one's own, after this night
+    is_resumed: bool = False  # in the morning, after a power cut
 
 
 def forecast(seed: int) -> Weather:
@@ -122,7 +125,14 @@ def forecast(seed: int) -> Weather:
     drawn = drawn if dice.random() < 0.5 else _with_volume(drawn, dice)
     drawn = _with_computer(drawn, random.Random(f"computer {seed}"))
     drawn = _with_engine_faults(drawn, draw_faults(seed))
-    return drawn if seed < FIRST_ON_TWO else _on_two_machines(drawn, random.Random(f"machines {seed}"))
+    drawn = _with_computer_faults(drawn, draw_computer_faults(seed))
+    machines = random.Random(f"machines {seed}")
+    return _on_two_machines(drawn, machines) if _has_two(seed) else drawn
+
+
+def _has_two(seed: int) -> bool:
+    """Whether the night of a seed rents two machines: none at first, then all, and later a third."""
+    return seed >= FIRST_ON_TWO and (seed < FIRST_SEED or random.Random(f"two {seed}").random() < 1 / 3)
 
 
 def _on_two_machines(drawn: Weather, dice: random.Random) -> Weather:
@@ -158,6 +168,14 @@ def _with_engine_faults(drawn: Weather, faults: EngineFaults) -> Weather:
     if not faults.is_quiet:
         return replace(drawn, life=life)
     return replace(drawn, life=replace(life, dies_after=None), killed_at_call=None)
+
+
+def _with_computer_faults(drawn: Weather, faults: ComputerFaults) -> Weather:
+    """The same night on a computer that loses its power, which ends every process on it."""
+    if not faults.loses_power:
+        return drawn
+    life = replace(drawn.life, loses_power=True, dies_after=faults.dies_after, dies_by=faults.dies_by)
+    return replace(drawn, life=life, reapers=0, watchdog="killed", is_resumed=faults.is_resumed)
 
 
 def _with_volume(drawn: Weather, dice: random.Random) -> Weather:
@@ -226,6 +244,8 @@ def _blow(weather: Weather, folder: Path, *, has_reaper: bool) -> str | None:
         _night(world, weather)
         if weather.watchdog == "lives":
             must_need_no_reaper(world)
+        if weather.is_resumed:
+            run(live, world.place, replace(weather.life, dies_after=None, loses_power=False))
         if has_reaper:
             _morning(world, weather)
         return _verdict(world, weather)
@@ -276,6 +296,8 @@ def _night(world: World, weather: Weather) -> None:
         stack.callback(end.touch)
         exit_code = wait_for(night)
         world.cloud.api.before_reply = None
+        if weather.life.loses_power and exit_code == KILLED:
+            lose_power(world.place, weather.seed)
         must_tell_the_truth(world.place, weather.life, exit_code)
         if watchdog is not None and weather.watchdog == "with the night":
             watchdog.kill()

@@ -49,6 +49,12 @@ def test_a_random_night_on_two_machines_leaks_neither(seed: int) -> None:
     assert blow(seed) is None, forecast(seed)
 
 
+@pytest.mark.parametrize("seed", matrix([40006, 40014, 40024, 40033], 1))
+def test_a_random_night_whose_computer_loses_its_power_loses_no_run(seed: int) -> None:
+    assert forecast(seed).life.loses_power
+    assert blow(seed) is None, forecast(seed)
+
+
 @pytest.mark.parametrize("seed", matrix(FAILED_ONCE, 4), ids=FAILED_ONCE.get)
 def test_a_random_night_that_failed_once_leaks_nothing(seed: int) -> None:
     assert blow(seed) is None, forecast(seed)
