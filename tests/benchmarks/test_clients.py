@@ -139,7 +139,7 @@ def test_the_floor_is_a_closed_loop_that_reads_every_token(tmp_path: Path) -> No
     )
     with truth_server(server, tmp_path / "truth.log", server_options(cell), None) as port:
         task = ClientTask(cell, 4, port, tmp_path, tmp_path)
-        subprocess.run(bare_loop.command(bare_loop.install(tmp_path, print), task), check=True, timeout=60)
+        subprocess.run(bare_loop.command(bare_loop.install(tmp_path, print), task), check=True, timeout=300)
 
     said = bare_loop.read(tmp_path)[bare_loop.NAME]
     truth = read_truth((tmp_path / "truth.log").read_bytes())

@@ -48,7 +48,7 @@ def test_nothing_outlives_a_program_that_is_ended_not_even_what_left_its_group()
 
 def is_gone(pid: int) -> bool:
     try:
-        return psutil.Process(pid).wait(timeout=20) is None
+        return psutil.Process(pid).wait(timeout=300) is None
     except psutil.NoSuchProcess:
         return True
 

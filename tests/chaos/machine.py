@@ -43,7 +43,7 @@ from infra.settings import Settings
 from tests.bench.machine import canaries
 from tests.bench.machine.canaries import MI300X
 from tests.chaos.engine_faults import LINES, UNFIT_WORDS, install_tool
-from tests.chaos.paper_load import loads_on_paper
+from tests.chaos.paper_load import PATIENCE_S, loads_on_paper
 from tests.chaos.place import Life, Place
 from tests.chaos.steps import Steps
 from tests.emulators.virtual_clock import VirtualClock
@@ -203,8 +203,8 @@ class RentedMachine:
         address = str(ledger(self.settings).lease(self.lease_id).address)
         access = Access(address, ssh_port, getpass.getuser(), keys.client_private, keys.host_public)
         with _real_time():
-            host = SshHost(access, patience_s=20.0)
-            until = time.monotonic() + 30.0
+            host = SshHost(access, patience_s=PATIENCE_S)
+            until = time.monotonic() + PATIENCE_S
             while not _is_ready(host) and time.monotonic() < until:
                 time.sleep(0.1)
             host.start_detached(["sleep", "613"], "nightbench/engine")

@@ -37,6 +37,7 @@ from tests.emulators.virtual_clock import VirtualClock
 __all__ = ["Life", "Place", "lease_request"]
 MINUTE_S = 60.0
 RETRY_S = 60.0
+PATIENCE_S = 600.0  # of real time, with a machine that is a real sshd: longer than any busy computer takes
 NIGHT = "2026-11-21"
 SOURCE = f"hf:org/model@{40 * '0'}"
 OUTSIDE_FAILED = 3
@@ -122,7 +123,7 @@ def _prepare(place: Place, lease: Lease, steps: Steps) -> None:
     access = Access(
         str(lease.address), place.ssh_port, getpass.getuser(), keys.client_private, keys.host_public
     )  # fmt: skip
-    host = SshHost(access, patience_s=20.0)
+    host = SshHost(access, patience_s=PATIENCE_S)
     _wait_until(lambda: _is_ready(host))
     steps.after("S5")
     host.start_detached(["sleep", "613"], "nightbench/engine")
@@ -137,7 +138,7 @@ def _is_ready(host: SshHost) -> bool:
         return False
 
 
-def _wait_until(holds: Callable[[], bool], patience_s: float = 30.0) -> None:
+def _wait_until(holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
     until = time.monotonic() + patience_s
     while not holds() and time.monotonic() < until:
         time.sleep(0.1)

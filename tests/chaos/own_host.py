@@ -31,7 +31,7 @@ TARGET = "ssh:somebody@192.0.2.7:22"
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEQXn8Sgy2Hd0lZEBcTpFCBUGuTdNaAXWXVMOMGIsSNh"
 # Beside the home folder.
 BREACHES, KEY, KNOWN_HOSTS, PROGRAMS = "breaches.log", "key", "known_hosts", "bin"
-PATIENCE_S = 60.0  # of real time
+PATIENCE_S = 600.0  # of real time
 
 
 class ShellHost:

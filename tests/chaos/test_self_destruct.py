@@ -19,7 +19,7 @@ from tests.emulators.sshd import NoServerError
 
 
 def wait_for(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not what():
         assert time.monotonic() < until
         time.sleep(0.2)

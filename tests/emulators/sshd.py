@@ -26,8 +26,8 @@ from infra.settings import Settings
 MARK = "LC_TEST_MACHINE"  # every child inherits what looks like a locale
 PACKAGES = ("openssh-server", "openssh-sftp-server", "libwrap0")
 PLEASE_WAIT = "Please wait while we get your droplet ready..."
-START_PATIENCE_S = 60.0
-DOWNLOAD_PATIENCE_S = 120.0
+START_PATIENCE_S = 300.0
+DOWNLOAD_PATIENCE_S = 300.0
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 # What the first boot of a droplet answers to everything, and what cd and sftp need, since sshd goes to passwd's home.
@@ -54,7 +54,7 @@ AllowTcpForwarding no
 X11Forwarding no
 PrintMotd no
 MaxStartups 100
-LoginGraceTime 20
+LoginGraceTime 600
 SetEnv {environment}
 """
 # A server that runs as root insists on a user and a folder for its unprivileged half. Both are given to it in a mount

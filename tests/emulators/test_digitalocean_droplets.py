@@ -28,7 +28,7 @@ def cloud(clock: VirtualClock) -> Iterator[Emulator]:
 
 def client(cloud: Emulator, token: str | None = None) -> Any:
     return pydo.Client(
-        token or cloud.token, endpoint=cloud.url, connection_verify=str(cloud.ca), retry_total=0, read_timeout=5
+        token or cloud.token, endpoint=cloud.url, connection_verify=str(cloud.ca), retry_total=0, read_timeout=60
     )
 
 

@@ -226,7 +226,7 @@ def prism_before(cloud: Emulator, folder: Path) -> Iterator[str]:
     with (folder / "prism.log").open("wb") as log:
         proxy = subprocess.Popen(argv, stdout=log, stderr=log)
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while not is_listening(port):
             assert proxy.poll() is None, (folder / "prism.log").read_text()[-500:]
             assert time.monotonic() < until

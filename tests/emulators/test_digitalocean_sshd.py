@@ -46,7 +46,7 @@ class Bench:
         checking = "yes" if known_hosts else "no"
         argv = ["ssh", "-F", "none", "-p", str(self.fleet.port), "-i", str(self.folder / "key"), "-o", "BatchMode=yes"]
         argv += ["-o", f"StrictHostKeyChecking={checking}", "-o", f"UserKnownHostsFile={hosts}", "-o", "LogLevel=ERROR"]
-        done = subprocess.run([*argv, known, command], capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run([*argv, known, command], capture_output=True, text=True, check=False, timeout=300)
         return done.stdout + done.stderr
 
 
@@ -66,7 +66,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def wait_for(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not what():
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -63,10 +63,10 @@ class Service:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(timeout=60)
+            self.process.wait(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=PATIENCE_S)
         left = self.living()
         killed = [f"{process.pid} {process.name()}" for process in left]
         for process in left:

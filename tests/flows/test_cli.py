@@ -21,7 +21,7 @@ from infra.reporting import silent
 from infra.storage import store
 from tests.emulators.s3 import Bucket
 from tests.flows.conftest import NightFixture
-from tests.flows.serving import DATABASE
+from tests.flows.serving import DATABASE, PATIENCE_S
 from tests.watchdogs import end_watchdogs
 
 pytestmark = pytest.mark.prefect
@@ -46,7 +46,7 @@ SLOW_MS = 1500
 
 def wait_until_measuring(house: NightFixture, process: "subprocess.Popen[str]") -> str:
     """Wait until a load is under way; return the lease of the night."""
-    until = time.monotonic() + 150
+    until = time.monotonic() + PATIENCE_S
     while not list(house.data.glob("runs/*/*/.partial-*/load/progress.json")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
@@ -227,7 +227,7 @@ def test_a_night_that_waits_for_another_one_goes_on_and_exits_3_on_a_full_disk(h
         process = house.start("run", str(house.suite), "--wait")
         assert process.stderr is not None
         waits = next((line for line in process.stderr if "waiting for this computer" in line), "")
-    _out, err = process.communicate(timeout=120)
+    _out, err = process.communicate(timeout=PATIENCE_S)
 
     assert "night 2026-03-01T010000Z" in waits
     assert process.returncode == 3
@@ -264,7 +264,7 @@ def test_a_night_that_is_stopped_leaves_nothing_rented_and_nothing_running(
     imported = "/pandas/" in Path(f"/proc/{process.pid}/maps").read_text()  # by great-expectations alone
 
     os.kill(process.pid, sign)
-    _out, err = process.communicate(timeout=120)
+    _out, err = process.communicate(timeout=PATIENCE_S)
 
     (night,) = store.nights(house.data)
     assert (process.returncode, f"`nightbench run --resume {night}`" in err) == (code, True)
@@ -287,7 +287,7 @@ def test_a_night_killed_with_9_and_its_watchdog_too_is_reaped_and_resumed(house:
     lease_id = wait_until_measuring(house, process)
     end_watchdogs(house.data)
     process.kill()
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE_S)
     cost_file = next(house.data.glob(f"runs/*/leases/{lease_id}.json"))
     before = json.loads(cost_file.read_text())
     engine, api = marked(lease_id), set(house.orphans()) - set(marked(lease_id))
@@ -313,7 +313,7 @@ def test_the_next_night_ends_what_a_killed_one_left_running(house: NightFixture,
     lease_id = wait_until_measuring(house, process)
     end_watchdogs(house.data)
     process.kill()
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE_S)
     house.write_suite()
     house.environment["PREFECT_API_URL"] = server_url
 

@@ -10,6 +10,7 @@ from infra.ledger.ledger import Ledger
 from infra.processes import detached
 from infra.storage import store
 from tests.flows.conftest import NightFixture, run_nightly
+from tests.flows.serving import PATIENCE_S
 from tests.pairs import IS_SOAK
 from tests.watchdogs import end_watchdogs
 from warehouse.lake.query import run_sql
@@ -39,7 +40,7 @@ def test_a_night_killed_during_a_command_leaves_nothing_running_and_measures_it_
     left = [one for one in detached.marked(lease.lease_id) if one.name() == "sleep"]
     end_watchdogs(house.data)
     process.kill()
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE_S)
     (night,) = store.nights(house.data)
 
     if IS_SOAK:  # a whole night more
@@ -60,7 +61,7 @@ def test_a_night_killed_during_a_command_leaves_nothing_running_and_measures_it_
 
 
 def wait_for(flag: Path, process: "subprocess.Popen[str]") -> None:
-    until = time.monotonic() + 150
+    until = time.monotonic() + PATIENCE_S
     while not flag.exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until

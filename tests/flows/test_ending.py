@@ -33,7 +33,7 @@ def run(last: str, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProces
     argv = [sys.executable, "-c", PROGRAM.format(last=last)]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
-        argv, cwd=ROOT, env=env, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        argv, cwd=ROOT, env=env, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=300, check=False
     )
 
 

@@ -72,7 +72,7 @@ def test_without_capacity_for_one_machine_the_other_measures_and_the_night_says_
     settings: Settings, tmp_path: Path
 ) -> None:
     night = night_of(settings, tmp_path)
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=300)
 
     def benchmark(part: NightRecord) -> BaseException | None:
         both.wait()  # they run at the same time
@@ -138,7 +138,7 @@ def test_the_budget_is_divided_by_what_the_leases_cost_and_one_host_is_refused(
 def test_a_signal_while_two_machines_are_rented_releases_both(house: NightFixture, tmp_path: Path, stop: int) -> None:
     settings = Settings()
     night = night_of(settings, tmp_path)
-    both = threading.Barrier(3, timeout=30)
+    both = threading.Barrier(3, timeout=300)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def benchmark(part: NightRecord) -> BaseException | None:

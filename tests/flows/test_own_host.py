@@ -28,6 +28,7 @@ from infra.settings import Settings
 from infra.storage import store
 from tests.emulators.sshd import Sshd, make_key, running_machine
 from tests.flows.conftest import NightFixture, run_nightly
+from tests.flows.serving import PATIENCE_S
 from tests.flows.without_prefect import without_prefect
 from warehouse.lake.query import run_sql
 
@@ -46,7 +47,7 @@ class Own:
 
     def leftovers(self) -> list[str]:
         """Whatever a night must not leave on somebody's host: processes, leases, results that went home."""
-        psutil.wait_procs(self.machine.marked(), timeout=5)
+        psutil.wait_procs(self.machine.marked(), timeout=PATIENCE_S)
         home = self.machine.home / "nightbench"
         running = [f"process {process.pid}" for process in self.machine.marked()]
         files = [
@@ -77,7 +78,7 @@ def own(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def when_measuring(own: Own, what: "threading.Event") -> None:
-    until = time.monotonic() + 150
+    until = time.monotonic() + PATIENCE_S
     while not list(own.nights().glob("*/*/.partial-*/load/progress.json")):
         assert time.monotonic() < until
         time.sleep(0.1)
@@ -154,11 +155,11 @@ def test_a_night_killed_with_9_is_taken_off_the_host_by_its_watchdog_and_resumed
     process = house.start("run", str(house.suite), "--target", own.target)
     when_measuring(own, threading.Event())
     process.kill()
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE_S)
     still = own.machine.marked()
     (lease,) = Ledger(house.data / "ledger.sqlite").leases()
 
-    until = time.monotonic() + 150
+    until = time.monotonic() + PATIENCE_S
     while is_watched(house.data, lease.lease_id):
         assert time.monotonic() < until, log_of(house.data).read_text()
         time.sleep(0.1)

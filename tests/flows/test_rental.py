@@ -34,7 +34,7 @@ from tests.pairs import IS_SOAK
 
 pytestmark = pytest.mark.usefixtures("nights_without_prefect")
 
-PATIENCE_S = 30.0
+PATIENCE_S = 300.0
 OURS = tuple(str(Path(__file__).parents[2] / folder) for folder in ("flows/", "tasks/", "infra/"))
 
 

@@ -91,7 +91,7 @@ def test_a_night_on_a_rented_machine_ends_with_rows_gives_it_back_and_tells_no_s
 def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_rest(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "10")
+    monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "30")
     account.write_suite(repeats=2, ttft_ms=100)
 
     is_over = threading.Event()
@@ -124,7 +124,7 @@ def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_res
 def test_of_two_kinds_one_vanishes_and_the_results_of_the_other_stand(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "10")
+    monkeypatch.setenv("NIGHTBENCH_SSH_PATIENCE_S", "30")
     monkeypatch.setenv("NIGHTBENCH_CAPACITY_WAIT_S", "0")
     account.write_comparison(ttft_ms=100)
     is_over = threading.Event()

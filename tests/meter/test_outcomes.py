@@ -42,13 +42,13 @@ def test_every_third_request_fails_by_its_class(
 def test_a_stalled_stream_times_out_and_keeps_what_came(start_truth: StartTruth, run_meter: RunMeter) -> None:
     truth = start_truth("stall:3")
 
-    report = run_meter(truth.url, timeout_s=3.0, request_count=3)
+    report = run_meter(truth.url, timeout_s=10.0, request_count=3)
 
     assert sorted(report.outcomes) == ["ok", "ok", "timeout"]
     stalled = next(row for row in report.rows if row["outcome"] == "timeout")
     assert stalled["event_tokens"] == [1, 1, 1, 1]
     assert stalled["output_tokens_counted"] is None
-    assert stalled["done_at_ns"] - stalled["send_start_ns"] >= 3_000_000_000
+    assert stalled["done_at_ns"] - stalled["send_start_ns"] >= 10_000_000_000
 
 
 def test_a_kept_connection_that_drops_its_second_request_is_not_retried(

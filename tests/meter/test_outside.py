@@ -102,7 +102,7 @@ def in_a_process(code: Callable[[], None]) -> int:
     # Not forked: what ran before in this process may have left threads, and locks that they hold.
     child = multiprocessing.get_context("spawn").Process(target=exit_by, args=[code])
     child.start()
-    child.join(120)
+    child.join(300)
     assert child.exitcode is not None
     return child.exitcode
 
@@ -206,7 +206,7 @@ def test_a_worker_whose_parent_was_killed_exits(start_truth: StartTruth, start_m
     process.kill()
     process.wait()
 
-    assert psutil.wait_procs([worker], timeout=30)[1] == []
+    assert psutil.wait_procs([worker], timeout=300)[1] == []
 
 
 def test_a_free_slot_is_taken_at_once(start_truth: StartTruth, run_meter: RunMeter) -> None:

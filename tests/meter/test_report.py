@@ -146,7 +146,7 @@ def test_a_stopped_run_writes_what_it_has_and_is_marked_incomplete(
         with closing(connection):
             connection.recv(65_536)  # the first request is out, so the run is on
             process.send_signal(number)
-            process.wait(timeout=60)
+            process.wait(timeout=300)
 
     rows = [json.loads(line) for line in (tmp_path / "out" / "requests.jsonl").read_text().splitlines()]
     summary = json.loads((tmp_path / "out" / "meter.json").read_text())
@@ -168,7 +168,7 @@ def test_the_bundle_runs_with_nothing_but_python(start_truth: StartTruth, tmp_pa
     (tmp_path / "plan.json").write_text(json.dumps(make_plan(url=truth.url, request_count=2)))
 
     argv = [sys.executable, "-I", "-S", "meter.pyz", "run", "plan.json", "out"]
-    found = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    found = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
 
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
     assert json.loads((tmp_path / "out" / "meter.json").read_text())["ok"] == 2
@@ -178,7 +178,7 @@ def test_wrong_usage_prints_the_usage(tmp_path: Path) -> None:
     bundle(tmp_path / "meter.pyz")
 
     argv = [sys.executable, "-I", str(tmp_path / "meter.pyz"), "walk"]
-    found = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    found = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
 
     assert found.returncode == 2
     assert found.stderr.startswith("Usage: meter run")

@@ -113,7 +113,7 @@ def _serve_two(reporter: socket.socket, is_refused: threading.Event) -> None:
         for connection, is_last in ((second, False), (second, True), (first, True)):
             _take_request(connection)
             if connection is first:
-                is_refused.wait(timeout=60)
+                is_refused.wait(timeout=300)
             _answer(connection, "no event stream", is_last=is_last)
 
 

@@ -44,7 +44,9 @@ def _run(text: str, home: Path) -> subprocess.CompletedProcess[str]:
     script = home / "runcmd"
     script.write_text("#!/bin/sh\n" + "\n".join(_parsed(text)["runcmd"]) + "\n")
     environment = {**os.environ, "HOME": str(home)}
-    return subprocess.run(["sh", str(script)], env=environment, capture_output=True, text=True, check=False, timeout=20)
+    return subprocess.run(
+        ["sh", str(script)], env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 def test_the_machine_gets_the_host_key_that_we_made() -> None:
@@ -186,7 +188,7 @@ def test_what_builds_our_environment_is_installed_where_the_image_has_it_not(
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
 
-    done = subprocess.run(["/bin/sh", "-euc", install_needed()], env={"PATH": str(tmp_path)}, check=False, timeout=20)
+    done = subprocess.run(["/bin/sh", "-euc", install_needed()], env={"PATH": str(tmp_path)}, check=False, timeout=300)
 
     asked = (tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else ""
     assert done.returncode == 0

@@ -133,7 +133,7 @@ def test_a_killed_remote_job_is_reported_with_the_end_of_its_log(
     machine.run(operations.prepare_paths, Recorded().reporter, "m")
 
     def kill() -> None:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         # The file exists a moment before the pid is in it.
         while (
             not (pids := [file.read_text() for file in sshd.home.glob("nightbench/leases/*/prepare-*/pid")])
@@ -177,7 +177,7 @@ def test_every_process_of_a_remote_job_carries_the_leases_mark_and_none_is_left(
 
     assert paths.host.hostname
     assert [path.name for path in (sshd.home / "nightbench" / "leases").iterdir()] == []
-    psutil.wait_procs(sshd.marked(), timeout=5)  # sftp-server, which ends with its connection
+    psutil.wait_procs(sshd.marked(), timeout=300)  # sftp-server, which ends with its connection
     assert sshd.marked() == []
 
 

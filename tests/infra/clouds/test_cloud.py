@@ -98,7 +98,7 @@ while not pid_file.exists() or not pid_file.read_text():
     pass
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    subprocess.run([sys.executable, "-c", code], check=False, timeout=60, cwd=Path(__file__).parents[3])
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=300, cwd=Path(__file__).parents[3])
 
 
 class CloudContract:

@@ -25,7 +25,7 @@ def request_(tmp_path: Path) -> CanaryRequest:
         (tmp_path / name).mkdir()
     (tmp_path / "model" / "model.safetensors").write_bytes(bytes(1 << 20))
     engine = EngineAt(tmp_path / "engine" / "vllm", build=None)
-    return CanaryRequest(engine, tmp_path / "model", tmp_path / "machine", LEASE, "before", timeout_s=60)
+    return CanaryRequest(engine, tmp_path / "model", tmp_path / "machine", LEASE, "before", timeout_s=300)
 
 
 def run(request: CanaryRequest, script: str | None = None) -> CanaryRecord:

@@ -43,7 +43,7 @@ def what(tmp_path: Path) -> Iterator[ServerRequest]:
         log=tmp_path / "logs" / "server.log",
         lease_id=tmp_path.name,
         port=0,
-        ready_timeout_s=30.0,
+        ready_timeout_s=300.0,
     )
     detached.end(detached.marked(tmp_path.name), patience_s=0.1)
 

@@ -16,7 +16,7 @@ from tests.infra.fake_tools import FakeTools, twin
 QUICK = Limits(silent_s=0.5, pause_s=0.01, starts=3, barren_lines=50, samples=400, last_s=5.0)
 AMD_HEADER, AMD_ROW = "timestamp,gpu,socket_power,hotspot", "1772939616,0,350,72"
 NVIDIA = twin("nvidia-smi-watch.csv").splitlines()
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 @pytest.fixture

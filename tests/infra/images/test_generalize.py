@@ -13,7 +13,7 @@ def run_sealed(home: Path, before: str = "") -> subprocess.CompletedProcess[str]
     """Generalize a folder as if it were a machine's home, in a mount namespace of its own."""
     argv = ["unshare", "--mount", "sh", "-c", f'{before}\nsh -c "$SEAL"; code=$?; cat /proc/mounts; exit $code']
     environment = {**os.environ, "HOME": str(home), "SEAL": generalize_script()}
-    return subprocess.run(argv, cwd=home, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(argv, cwd=home, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import DROPLETS, HOUR_S, KIND, ONE_DROPLET, Door, Rig, lease_request
 
 DIED = 9
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 
 def dies(work: Callable[[Door], None], rig: Rig) -> bool:

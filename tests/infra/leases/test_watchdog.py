@@ -228,7 +228,7 @@ class Renting:
 
 
 def wait_until(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while not what():
         assert time.monotonic() < until
         time.sleep(0.1)

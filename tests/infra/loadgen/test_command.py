@@ -128,8 +128,8 @@ def test_a_flood_of_output_keeps_its_head_and_tail(machine: Path) -> None:
 
 
 def test_a_flood_that_never_ends_keeps_its_head_and_tail_at_its_time_limit(machine: Path) -> None:
-    one = job(machine, "print('first')\nwhile True: print('x' * 9999)", timeout_s=2.0)
-    with pytest.raises(LoadDriverError, match="did not finish within 2 s"):
+    one = job(machine, "import time\nprint('first')\nwhile True: time.sleep(0.001); print('x' * 9999)", timeout_s=10.0)
+    with pytest.raises(LoadDriverError, match="did not finish within 10 s"):
         run_command(one)
     text = one.log.read_text()
     assert text.startswith("first\n")
@@ -167,7 +167,7 @@ def test_a_secret_that_is_not_set_is_named(machine: Path) -> None:
 
 
 def wait_for(path: Path, text: str) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not (path.exists() and text in path.read_text()):
         assert time.monotonic() < until, f"{path} never said {text!r}"
         time.sleep(0.02)

@@ -39,7 +39,7 @@ def job(tmp_path: Path) -> Iterator[OfflineJob]:
         engine=EngineAt(tmp_path / "vllm", build=None),
         model=tmp_path,
         seed=1,
-        run_timeout_s=30.0,
+        run_timeout_s=300.0,
         machine=tmp_path / "machine",
         lease_id=tmp_path.name,
         run_folder=tmp_path / "run",

@@ -50,7 +50,7 @@ def stream(connection: http.client.HTTPConnection, asked: dict[str, object], pat
 def connected(server: Path, log: Path, *options: str) -> Iterator[http.client.HTTPConnection]:
     with (
         truth_server(server, log, (*QUICK, *options), core=None) as port,
-        closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection,
+        closing(http.client.HTTPConnection("127.0.0.1", port, timeout=300)) as connection,
     ):
         yield connection
 
@@ -155,7 +155,7 @@ def test_a_request_arrives_when_its_last_byte_does_and_not_when_the_server_reads
 
 def test_many_streams_at_once_each_keep_their_own_schedule(server: Path, tmp_path: Path) -> None:
     def one(port: int) -> int:
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=300)) as connection:
             return len(stream(connection, body(max_tokens=30), "/v1/completions"))
 
     with (

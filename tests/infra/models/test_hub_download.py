@@ -370,7 +370,7 @@ def _add_shard(hub: HubEmulator) -> None:
 
 
 def _until(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 300
     while not is_so():
         assert time.monotonic() < until, "not true after 30 s"
         time.sleep(0.05)

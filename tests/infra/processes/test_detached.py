@@ -35,7 +35,7 @@ def start(pid_file: Path, code: str, *, keep_exit_code: bool = False) -> int:
 
 
 def wait_for(path: Path, text: str = "") -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not (path.exists() and text in path.read_text()):
         assert time.monotonic() < until, f"{path} never said {text!r}"
         time.sleep(0.02)

@@ -15,7 +15,7 @@ NAMED: ContextVar[str] = ContextVar("named", default="")
 
 def test_each_call_returns_its_result_in_a_thread_with_this_context() -> None:
     NAMED.set("night")
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=300)
 
     def call(number: int) -> Callable[[], str]:
         return lambda: f"{NAMED.get()} {number} {both.wait() >= 0}"
@@ -39,7 +39,7 @@ def test_what_one_raises_comes_after_the_others_have_ended() -> None:
 
 
 def test_an_interruption_runs_what_each_thread_does_at_its_end_and_begins_nothing_more() -> None:
-    at_work, released = threading.Barrier(3, timeout=30), list[str]()
+    at_work, released = threading.Barrier(3, timeout=300), list[str]()
 
     def rent(name: str) -> Callable[[], None]:
         def call() -> None:

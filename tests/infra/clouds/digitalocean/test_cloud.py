@@ -412,7 +412,7 @@ def test_cloud_init_gets_the_first_boot_and_the_key_from_the_metadata_service(ri
 
 
 def fetched(host: str, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(host, timeout=10)
+    connection = http.client.HTTPConnection(host, timeout=300)
     with closing(connection):
         connection.request("GET", path)
         answer = connection.getresponse()
