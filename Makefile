@@ -28,10 +28,12 @@ test: lint  ## what a change can break: format, lint, types, imports, tests
 	[ $$tests$$types = passedpassed ]
 
 # Only what `make test` leaves out, so the two together run every test once: more cases of a matrix of which `make test`
-# runs some, and further published works on the real engine. Which these are: `pytest -m matrix --collect-only -qq`.
+# runs some, and further published works on the real engine. Which these are: `pytest -m matrix --collect-only -qq`. Only
+# files that use the marker are imported.
 test-all: docs  ## the tests that make test leaves out: larger matrices, more published works
 	mkdir -p build
-	$(PYTEST) -m matrix --numprocesses $(WORKERS) --times=build/test-all-times.json
+	$(PYTEST) -m matrix --numprocesses $(WORKERS) --times=build/test-all-times.json \
+	  $$(grep -rlE 'mark\.matrix|matrix\(' tests --include='test_*.py')
 
 # By the import graph of what differs from the branch main, or from a commit: `make quick SINCE=HEAD`. The nearest tests
 # run first; the times of the last `make test` decide what one minute holds, and what it does not hold is listed.

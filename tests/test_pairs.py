@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.pairs import every_pair, matrix
+from tests.pairs import every_pair, matrix, thin_matrix
 
 STEPS = [f"S{number}" for number in range(15)]
 YES_NO = (False, True)
@@ -48,10 +48,11 @@ def test_a_soak_runs_every_combination() -> None:
     assert done.stdout == "48\n"
 
 
-def test_the_cases_of_a_matrix_after_the_first_are_marked_and_none_is_lost() -> None:
-    cases = matrix([(1, "a"), (2, "b"), (3, "c")], kept=1)
+def test_one_of_each_three_cases_of_a_matrix_stays_and_the_others_are_marked() -> None:
+    cases = thin_matrix([(1, "a"), (2, "b"), (3, "c"), (4, "d")], each=3)
 
-    assert cases == [(1, "a"), *(pytest.param(*case, marks=pytest.mark.matrix) for case in ((2, "b"), (3, "c")))]
+    marked = [pytest.param(*case, marks=pytest.mark.matrix) for case in ((2, "b"), (3, "c"))]
+    assert cases == [(1, "a"), *marked, (4, "d")]
 
 
 def test_the_cases_of_one_value_are_marked_too() -> None:

@@ -15,7 +15,7 @@ from tests.chaos.world import PERIOD_S, World, a_world
 from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
 from tests.emulators.sshd import NoServerError
 from tests.emulators.virtual_clock import VirtualClock
-from tests.pairs import every_pair
+from tests.pairs import every_pair, thin_matrix
 
 ON_THE_MACHINE = ("S6", "S8", "S11")  # where the machine itself is real, and something runs on it
 USD_PER_HOUR = 2.59
@@ -59,7 +59,7 @@ def must_be_closed(world: World) -> None:
     assert ledger.open_leases() == []
 
 
-@pytest.mark.parametrize(("step", "is_lost"), ALONE)
+@pytest.mark.parametrize(("step", "is_lost"), thin_matrix(ALONE, each=3))
 def test_a_night_killed_after_a_step_is_reaped(world: World, step: str, is_lost: bool) -> None:
     code = run(live, world.place, Life(lease_request(), dies_after=step))
 
@@ -70,7 +70,7 @@ def test_a_night_killed_after_a_step_is_reaped(world: World, step: str, is_lost:
     must_be_closed(world)
 
 
-@pytest.mark.parametrize(("step", "is_lost"), BESIDE)
+@pytest.mark.parametrize(("step", "is_lost"), thin_matrix(BESIDE, each=3))
 def test_a_night_killed_after_a_step_beside_a_reaper_leaves_nothing(
     world: World, tmp_path: Path, step: str, is_lost: bool
 ) -> None:
@@ -88,7 +88,7 @@ def test_a_night_killed_after_a_step_beside_a_reaper_leaves_nothing(
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
-@pytest.mark.parametrize("step", ON_THE_MACHINE)
+@pytest.mark.parametrize("step", thin_matrix(ON_THE_MACHINE, each=3))
 def test_a_night_killed_while_its_machine_works_leaves_nothing(real_world: World, step: str, is_lost: bool) -> None:
     code = run(live, real_world.place, Life(lease_request(), dies_after=step))
     (machine,) = real_world.cloud.machines.machines.values()  # type: ignore[attr-defined]
@@ -131,7 +131,7 @@ def test_a_night_beside_two_reapers_ends_clean(world: World, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
-@pytest.mark.parametrize("step", ["S12", "S13"])
+@pytest.mark.parametrize("step", thin_matrix(["S12", "S13"], each=2))
 def test_the_next_reaper_continues_after_a_killed_one(world: World, step: str, is_lost: bool) -> None:
     run(live, world.place, Life(lease_request(), dies_after="S9"))
     if is_lost:

@@ -9,6 +9,7 @@ from tests.chaos.night import Life, lease_request, live
 from tests.chaos.processes_of_nights import KILLED, let_it_catch_up, run, start, wait_for
 from tests.chaos.steps import VOLUME_STEPS
 from tests.chaos.world import World, a_world
+from tests.pairs import thin_matrix
 
 COST_MAX_USD = 2.59 * (2.0 + 1.0 + 0.5)
 LIFE = Life(lease_request("atl1"), volume_gib=20, work_s=600.0)
@@ -33,7 +34,7 @@ def end_of_the_night(world: World, *, is_lost: bool) -> None:
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["ledger-kept", "ledger-lost"])
-@pytest.mark.parametrize("step", VOLUME_STEPS)
+@pytest.mark.parametrize("step", thin_matrix(VOLUME_STEPS, each=2))
 def test_a_night_killed_around_a_volume_leaves_one_volume_and_no_machine(
     world: World, step: str, is_lost: bool
 ) -> None:

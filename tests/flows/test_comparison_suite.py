@@ -7,7 +7,7 @@ import pytest
 from tests.flows.conftest import NightFixture, run_nightly
 from warehouse.lake.query import run_sql
 
-pytestmark = pytest.mark.usefixtures("calibrated", "nights_without_prefect")
+pytestmark = [pytest.mark.matrix, pytest.mark.usefixtures("calibrated", "nights_without_prefect")]
 SUITE = Path(__file__).parents[2] / "suites" / "llama-4-mi300x-h200.toml"
 
 

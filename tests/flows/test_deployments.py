@@ -78,6 +78,7 @@ def test_a_deployed_reap_gives_back_what_a_dead_night_left(
     assert worker.stop() == NOTHING
 
 
+@pytest.mark.matrix  # one on a rented machine is cancelled in every `make test`
 def test_a_night_cancelled_while_it_measures_leaves_nothing_rented_and_nothing_running(
     api: SyncPrefectClient, worker: Service, house: NightFixture
 ) -> None:

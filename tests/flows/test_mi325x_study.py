@@ -9,7 +9,7 @@ import pytest
 from infra.storage import store
 from tests.flows.conftest import NightFixture, run_nightly
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("nights_without_prefect")]
+pytestmark = [pytest.mark.matrix, pytest.mark.timeout(600), pytest.mark.usefixtures("nights_without_prefect")]
 STUDY = Path(__file__).parents[2] / "suites" / "mi325x-study.toml"
 
 

@@ -26,6 +26,7 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.artifacts import NightProgress
 from tests.flows.conftest import ABOUT_SPEED, Ended, NightFixture, may_be, run_nightly
+from tests.pairs import thin_matrix
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
 
@@ -140,7 +141,7 @@ def test_a_server_that_miscounts_is_never_accepted(house: NightFixture) -> None:
 
 
 @pytest.mark.usefixtures("nights_without_prefect")
-@pytest.mark.parametrize("fault", ["http500:4", "sse_error:4", "cut:4", "short:4", "no_done:4"])
+@pytest.mark.parametrize("fault", thin_matrix(["http500:4", "sse_error:4", "cut:4", "short:4", "no_done:4"], each=3))
 def test_every_fourth_answer_broken_is_rejected(house: NightFixture, fault: str) -> None:
     house.write_suite(fault=fault)
 
@@ -308,19 +309,22 @@ def crash(*_given: object, **_named: object) -> object:
 
 @pytest.mark.parametrize(
     "place",
-    [
-        "infra.agent.prepare.prepare_model",
-        "infra.agent.prepare.ready_engine",
-        "infra.agent.operations.calibrate_night",
-        "infra.agent.operations.read_host",
-        "infra.engines.server.bring_up",
-        "infra.agent.operations.measure_run",
-        "infra.engines.server_facts.look",
-        "infra.loadgen.driver.read_driver_report",
-        "infra.engines.server.stop",
-        "tasks.loading.load_night",
-        "tasks.loading.write_report",
-    ],
+    thin_matrix(
+        [
+            "infra.agent.prepare.prepare_model",
+            "infra.agent.prepare.ready_engine",
+            "infra.agent.operations.calibrate_night",
+            "infra.agent.operations.read_host",
+            "infra.engines.server.bring_up",
+            "infra.agent.operations.measure_run",
+            "infra.engines.server_facts.look",
+            "infra.loadgen.driver.read_driver_report",
+            "infra.engines.server.stop",
+            "tasks.loading.load_night",
+            "tasks.loading.write_report",
+        ],
+        each=3,
+    ),
 )
 def test_a_crash_anywhere_leaves_nothing_rented_and_nothing_running(
     house: NightFixture, monkeypatch: pytest.MonkeyPatch, place: str

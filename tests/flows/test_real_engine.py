@@ -181,6 +181,7 @@ def test_a_server_is_asked_after_its_loads_and_what_has_no_data_is_a_reason(fini
     assert stage
 
 
+@pytest.mark.matrix
 def test_the_real_engine_runs_on_a_rented_machine_as_the_local_suite_starts_it(
     real: NightFixture, engine: str, tmp_path: Path
 ) -> None:
@@ -198,6 +199,7 @@ def test_the_real_engine_runs_on_a_rented_machine_as_the_local_suite_starts_it(
         account.judge()
 
 
+@pytest.mark.matrix
 def test_an_engine_that_runs_out_of_memory_says_so_in_its_own_words_and_climbs_the_ladder(
     real: NightFixture, quick_engine: Path
 ) -> None:
