@@ -28,6 +28,7 @@ from infra.processes import detached
 from infra.storage.object_store import BucketLocation, ObjectStore, RequestLimits
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
+from tests.pairs import thin_matrix
 from tests.planted import SECRETS, found_in_processes, plant
 
 WEIGHTS = "model.safetensors"
@@ -152,7 +153,7 @@ def gone(machines: Machines, key: str) -> None:
     machines.client().delete_object(Bucket="models", Key=key)
 
 
-@pytest.mark.parametrize("damage", [zeros, short, gone])
+@pytest.mark.parametrize("damage", thin_matrix([zeros, short, gone], each=3))
 def test_a_damaged_object_is_detected_downloaded_from_the_hub_and_uploaded_again(
     machines: Machines, damage: Callable[[Machines, str], None]
 ) -> None:
