@@ -181,6 +181,10 @@ class ObjectStoreError(NightbenchError):
         self.is_refusal = is_refusal
 
 
+class MissingObjectError(ObjectStoreError):
+    """The bucket of the lake lacks an object that the lake's manifest names."""
+
+
 class RefusedFileError(NightbenchError):
     """A machine or a bucket offers a file whose name, kind or size is refused; it was not copied."""
 

@@ -6,6 +6,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 
+from bench.errors import NightbenchError
 from bench.suite.endpoint import API_KEY
 from catalog.read import read_catalog
 from infra.bootstrap import ledger, nets
@@ -19,6 +20,8 @@ from infra.settings import Settings
 from infra.storage import store
 from infra.storage.store import GIB
 from nights.files import unknown_files
+from warehouse.lake.bucket.location import lake_name
+from warehouse.lake.swap import lost_files
 
 PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)
 MEMORY_NEEDED_GIB = 4.0  # the small model with 1 GiB of KV cache on CPU takes 2.3 GiB
@@ -37,7 +40,8 @@ class Check:
 def examine(settings: Settings) -> list[Check]:
     """Check everything a night needs; the only change is that a missing ledger is created."""
     found = [_python(), _platform(), _memory(), _space(settings), _compiler(settings), _engine(settings)]
-    return [*found, _leases(settings), _nights(settings), _nets(settings), _endpoint(settings), _prefect()]
+    found += [_leases(settings), _nights(settings), _lake(settings), _nets(settings), _endpoint(settings)]
+    return [*found, _prefect()]
 
 
 def _python() -> Check:
@@ -112,6 +116,21 @@ def _nights(settings: Settings) -> Check:
     unknown = [f"{night}/{name}" for night in found for name in unknown_files(store.night_folder(settings.data, night))]
     kept = f"; kept, and neither copied nor loaded: {', '.join(unknown)}" if unknown else ""
     return Check("nights", f"{len(found)} in {settings.data / 'runs'}{kept}", is_good=True, advice="")
+
+
+def _lake(settings: Settings) -> Check:
+    """The lake, and the objects that its bucket lacks."""
+    try:
+        lost = lost_files()
+    except NightbenchError as error:
+        return Check("lake", "not read", is_good=False, advice=str(error))
+    missing = f"; missing or cut short: {', '.join(lost)}" if lost else ""
+    return Check(
+        "lake",
+        f"{lake_name(settings.data)}{missing}",
+        not lost,
+        "run `nightbench rebuild` on a computer that has these nights and imports",
+    )
 
 
 def _nets(settings: Settings) -> Check:

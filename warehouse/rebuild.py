@@ -21,12 +21,13 @@ def rebuild(
 ) -> list[LoadSummary]:
     """Load every night and import of this data folder again; what else the lake has stays, but for `prune`.
 
-    Of `prune`, names from `not_here`, only what this data folder still lacks is removed.
+    Objects that are missing in the bucket of a lake are written again, where this computer has their content. Of
+    `prune`, names from `not_here`, only what this data folder still lacks is removed.
 
     Raises UsageError where this data folder has nothing to load.
     """
     require_something_to_load(data)
-    with writing_to(data / "lake"), one_loader(data) as lake:
+    with writing_to(data / "lake"), one_loader(data, heals=True) as lake:
         gone = frozenset(prune) & frozenset(not_here(data))
         summaries = []
         for night in nights(data):
@@ -34,7 +35,7 @@ def rebuild(
             progress(night)
         stage_imports(data, lake / STAGING)
         stage_acknowledgements(data, lake / STAGING, are_others_kept=ACKNOWLEDGED not in gone)
-        changed = swap_in(lake, removed=folders_of(lake, gone - {ACKNOWLEDGED}))
+        changed = swap_in(lake, removed=folders_of(lake, gone - {ACKNOWLEDGED}), heals=True)
         delete_unnamed_objects(lake)
         build_warehouse(data)
     return [with_changes(summary, changed) for summary in summaries]

@@ -71,6 +71,7 @@ def rebuild(
 
     What only the lake has stays: nights, imports and histories of other computers. Exits 2 if there is nothing to load.
     """
+    from warehouse.lake.swap import lost_files  # noqa: PLC0415
     from warehouse.rebuild import rebuild as load_everything  # noqa: PLC0415
 
     data = read_settings().data.absolute()
@@ -78,7 +79,12 @@ def rebuild(
     summaries = load_everything(data, lambda night: console.line(f"loaded {night}"), prune=gone)
     for name in gone:
         console.line(f"removed {name}")
+    lost = lost_files()
+    for name in lost:
+        console.warn(f"{name} is missing in the bucket of the lake: run nightbench rebuild on the computer that has it")
     _show_loaded(summaries)
+    if lost:
+        raise typer.Exit(1)
 
 
 def _to_remove(data: Path, *, is_agreed: bool) -> list[str]:

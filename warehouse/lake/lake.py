@@ -44,11 +44,12 @@ def writing(what: Path) -> Iterator[None]:
 
 
 @contextmanager
-def one_loader(data: Path) -> Iterator[Path]:
+def one_loader(data: Path, *, heals: bool = False) -> Iterator[Path]:
     """Lock the lake for this process and return its path; other loaders wait.
 
     A load that was killed while its files came into place is completed; what was only staged is deleted. Where the lake
-    is in a bucket, the path is that of a copy of its small tables, as they are in the bucket now.
+    is in a bucket, the path is that of a copy of its small tables, as they are in the bucket now; of a loader that
+    `heals` the lake, without those whose objects are missing.
     """
     lake, location = lake_folder(data), lake_location()
     make_folder(lake)
@@ -57,7 +58,7 @@ def one_loader(data: Path) -> Iterator[Path]:
         complete(lake)
         _delete_staged(lake)
         if location is not None:
-            pull(lake_bucket(location), lake, lake / STAGING)
+            pull(lake_bucket(location), lake, lake / STAGING, without_missing=heals)
             _delete_staged(lake)  # folders that are empty now
         try:
             yield lake

@@ -16,11 +16,13 @@ from warehouse.schema.columns import PARTITION
 from warehouse.views.tables import LakePath, nights_in
 
 
-def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = ()) -> tuple[str, ...]:
+def swap_in(
+    lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = (), *, heals: bool = False
+) -> tuple[str, ...]:
     """Move every staged file into place and return the names of those that changed.
 
     All files come into place, with the `imported` folders, or none does. Measurements come last, so that a query
-    meanwhile does not list a run before its requests.
+    meanwhile does not list a run before its requests. With `heals`, missing objects of a bucket are written again.
     """
     staging = lake / STAGING
     removed = [*removed, *stage_months(lake, removed)]
@@ -31,7 +33,7 @@ def swap_in(lake: Path, imported: Sequence[Move] = (), removed: Sequence[str] = 
     location = lake_location()
     if location is not None:
         commit(lake, staging, imported, ())  # the truth first: a kill between the two leaves it to be imported again
-        return tuple(push(lake_bucket(location), lake, staging, names, removed))
+        return tuple(push(lake_bucket(location), lake, staging, names, removed, heals=heals))
     changed = [
         name
         for name in names
@@ -47,6 +49,15 @@ def delete_unnamed_objects(lake: Path) -> None:
     location = lake_location()
     if location is not None:
         delete_unnamed(lake_bucket(location), lake)
+
+
+def lost_files() -> list[str]:
+    """The files of a lake in a bucket whose object is missing or has another size, sorted. Raises ObjectStoreError."""
+    location = lake_location()
+    if location is None:
+        return []
+    bucket = lake_bucket(location)
+    return sorted(bucket.lost(bucket.read_manifest().manifest))
 
 
 def partitions(lake: LakePath) -> set[str]:

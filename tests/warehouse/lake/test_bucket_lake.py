@@ -4,7 +4,7 @@ import gzip
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.errors import NightbenchError, ObjectStoreError, UsageError
+from flows.host_checks import examine
+from infra.settings import Settings
 from nights.durable import write_text
 from tests.emulators.s3 import KEYS, Bucket
 from tests.killed import killed_before
@@ -21,14 +23,14 @@ from tests.warehouse.simulated_lake import write, write_lake
 from warehouse.lake.bucket import client
 from warehouse.lake.bucket.client import LakeBucket, lake_bucket
 from warehouse.lake.bucket.location import lake_folder, lake_location
-from warehouse.lake.bucket.manifest import StoredFile
+from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version
 from warehouse.lake.bucket.working_copy import delete_unnamed
 from warehouse.lake.database import open_warehouse
 from warehouse.lake.gap_retention import drop_old_gaps
 from warehouse.lake.lake import STAGING, one_loader, partition
 from warehouse.lake.months import stage_months
 from warehouse.lake.query import ask, run_sql
-from warehouse.lake.swap import folders_of, swap_in
+from warehouse.lake.swap import folders_of, lost_files, swap_in
 from warehouse.load import load_night
 from warehouse.rebuild import not_here, rebuild
 from warehouse.report.figures import in_browser
@@ -283,6 +285,95 @@ def test_a_replaced_object_is_deleted_a_day_later_and_what_a_killed_load_left_to
     load_text(tmp_path, "leases/night=b/x.txt", "new")
     assert len(here().names()) == 2
     assert stored_texts() == {"leases/night=a/x.txt": "new", "leases/night=b/x.txt": "new"}
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_load_that_fails_has_deleted_nothing_that_another_load_names_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, commit = "leases/night=a/x.txt", LakeBucket.commit
+    _outdate(tmp_path / "one", name, monkeypatch)
+    waiting: list[tuple[Manifest, Version]] = []
+    committed: list[Version] = []
+
+    def interleaved(bucket: LakeBucket, manifest: Manifest, *, after: Version) -> Version:
+        if not waiting:  # the second computer has uploaded its file; now the first one loads
+            waiting.append((manifest, after))
+            with pytest.raises(ObjectStoreError, match="load again"):
+                load_text(tmp_path / "one", "leases/night=c/x.txt", "of the first")
+            return committed[0]
+        committed.append(commit(bucket, waiting[0][0], after=waiting[0][1]))
+        return commit(bucket, manifest, after=after)
+
+    monkeypatch.setattr(LakeBucket, "commit", interleaved)
+    load_text(tmp_path / "two", name, "old")
+
+    assert stored_texts() == {name: "old"}
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_content_that_another_load_uploads_while_an_old_object_of_it_is_deleted_survives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, remove = "leases/night=a/x.txt", LakeBucket.remove
+    _outdate(tmp_path / "one", name, monkeypatch)
+
+    def interleaved(bucket: LakeBucket, keys: Sequence[str]) -> None:
+        monkeypatch.setattr(LakeBucket, "remove", remove)
+        load_text(tmp_path / "two", name, "old")
+        remove(bucket, keys)
+
+    monkeypatch.setattr(LakeBucket, "remove", interleaved)
+    load_text(tmp_path / "one", "leases/night=c/x.txt", "of the first")
+
+    assert stored_texts() == {name: "old", "leases/night=c/x.txt": "of the first"}
+
+
+def _outdate(data: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace a file, and let more than a day go by, so that the next load deletes its old object."""
+    load_text(data, name, "old")
+    load_text(data, name, "new")
+    later = time.time() + 90000
+    monkeypatch.setattr(time, "time", lambda: later)
+
+
+def _lose(*names: str) -> None:
+    here().remove([stored()[name].key for name in names])
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_rebuild_writes_missing_objects_again_and_until_then_a_sentence_says_so(tmp_path: Path) -> None:
+    one, two = "2026-03-01", "2026-03-02"
+    for night in (one, two):
+        whole_night(tmp_path / "first", night)
+        load_night(tmp_path / "first", night)
+    question = "SELECT count(*) FROM requests JOIN measurements USING (run_id)"
+    before = run_sql(tmp_path / "reader", question).rows
+    lost = [f"{table}/night={night}/{PART}" for table in ("measurements", "requests") for night in (one, two)]
+    _lose(*lost)
+    copy = tmp_path / "second" / "runs"
+    shutil.copytree(tmp_path / "first" / "runs" / two, copy / two)
+
+    with pytest.raises(ObjectStoreError, match=r"the object is missing\. .* nightbench rebuild"):
+        run_sql(tmp_path / "another reader", question)
+    assert lost_files() == lost
+    rebuild(tmp_path / "second")  # a computer that has one of the nights, and no copy of the lake
+    assert lost_files() == [name for name in lost if one in name]
+    rebuild(tmp_path / "first")
+    assert lost_files() == []
+    assert run_sql(tmp_path / "a third reader", question).rows == before
+
+
+@pytest.mark.usefixtures("bucket")
+def test_doctor_names_the_objects_that_the_bucket_lacks(tmp_path: Path) -> None:
+    load_text(tmp_path, "leases/night=a/x.txt", "one")
+    load_text(tmp_path, "leases/night=b/x.txt", "two")
+    _lose("leases/night=a/x.txt")
+
+    (found,) = [check for check in examine(Settings(data=tmp_path)) if check.what == "lake"]
+
+    assert found.found.endswith("; missing or cut short: leases/night=a/x.txt")
+    assert not found.is_good
 
 
 @pytest.mark.usefixtures("bucket")

@@ -20,7 +20,7 @@ from boto3.exceptions import Boto3Error
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from bench.errors import ObjectStoreError
+from bench.errors import MissingObjectError, ObjectStoreError
 from warehouse.lake.bucket.location import LakeLocation
 from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version
 
@@ -32,9 +32,12 @@ _NEEDED = "without which two loaders undo each other: use another store for the 
 _ADVICE = {
     "NoSuchBucket": "the bucket does not exist: create it, or set NIGHTBENCH_LAKE and NIGHTBENCH_S3_ENDPOINT",
     "PreconditionFailed": "another computer loaded into this lake meanwhile; nothing was changed: load again",
-    "NoSuchKey": "a load replaced this object more than a day ago: ask again",
     "NotImplemented": f"it has no writes on a condition, {_NEEDED}",
 }
+_MISSING = (
+    "the object is missing. Ask again, in case a load replaced it more than a day ago. Otherwise run nightbench "
+    "rebuild on a computer that has its night or import, which writes it again; nightbench doctor lists what is missing"
+)
 _REFUSED = "the keys are wrong or lack this right: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 _REFUSALS = ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch")
 
@@ -89,8 +92,10 @@ class LakeBucket:
             yield
         except (ClientError, BotoCoreError, Boto3Error, OSError) as error:
             answer = error if isinstance(error, ClientError) else error.__context__
-            if isinstance(answer, ClientError):
-                code = answer.response.get("Error", {}).get("Code", "?")
+            code = answer.response.get("Error", {}).get("Code", "?") if isinstance(answer, ClientError) else None
+            if code == "NoSuchKey" or isinstance(error, FileNotFoundError):
+                raise MissingObjectError(f"{subject}: {self.location}: {_MISSING}") from error
+            if code is not None:
                 advice = _REFUSED if code in _REFUSALS else _ADVICE.get(code, "load again")
                 message = f"{subject}: {self.location} answered {code}: {advice}"
                 raise ObjectStoreError(message, is_refusal=code in (*_REFUSALS, "NoSuchBucket")) from error
@@ -163,13 +168,21 @@ class LakeBucket:
             with self._translating_errors(keys[at]):
                 self._client.delete_objects(Bucket=self.location.bucket, Delete={"Objects": names, "Quiet": True})
 
+    def lost(self, manifest: Manifest) -> set[str]:
+        """The files of a manifest whose object is missing or has another size."""
+        sizes = {key: size for key, (size, _at) in self._objects().items()}
+        return {name for name, file in manifest.files.items() if sizes.get(file.key) != file.size}
+
     def names(self) -> dict[str, float]:
         """Every object of the lake but the manifest, with the time when it was uploaded, in seconds of epoch."""
+        return {key: at for key, (_size, at) in self._objects().items()}
+
+    def _objects(self) -> dict[str, tuple[int, float]]:
         prefix = self._key("")
         with self._translating_errors("its objects"):
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.location.bucket, Prefix=prefix)
             found = {
-                one["Key"].removeprefix(prefix): one["LastModified"].timestamp()
+                one["Key"].removeprefix(prefix): (one["Size"], one["LastModified"].timestamp())
                 for page in pages
                 for one in page.get("Contents", [])
             }

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 from fsspec import AbstractFileSystem
 
-from bench.errors import ObjectStoreError
+from bench.errors import MissingObjectError, ObjectStoreError
 from warehouse.lake.bucket.client import lake_bucket
 from warehouse.lake.bucket.location import LakeLocation, lake_location
 from warehouse.lake.bucket.manifest import PROTOCOL, ROOT, ManifestPath, Tree
@@ -60,7 +60,7 @@ def _name(path: str) -> str:
 
 def bucket_error(error: duckdb.Error) -> ObjectStoreError | None:
     """What the bucket said, if a query failed by that: DuckDB keeps the text of a Python error only."""
-    found = re.search(rf"{ObjectStoreError.__name__}: ([^\n]+)", str(error))
+    found = re.search(rf"(?:{ObjectStoreError.__name__}|{MissingObjectError.__name__}): ([^\n]+)", str(error))
     return ObjectStoreError(found[1]) if found else None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import IO, Literal, Self
+from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,6 +16,7 @@ Open = Callable[["StoredFile"], IO[bytes]]
 PROTOCOL = "nightlake"
 ROOT = f"{PROTOCOL}://lake"
 KEY_DIGITS = 32  # of a SHA-256, in the names of objects
+KEY_WORD = 12  # hexadecimal digits
 
 
 class StoredFile(BaseModel):
@@ -52,10 +54,13 @@ class Version:
     etag: str | None = None
 
 
-def key_of(name: str, sha256: str) -> str:
-    """The key of a file's object: the file's folder, and its content's hash for a name."""
+def new_key(name: str, sha256: str) -> str:
+    """A key that no other object has: the file's folder, the hash of its content, and a word drawn by chance.
+
+    Without that word, a load might upload a content while another load deletes an old object of the same content.
+    """
     path = PurePosixPath(name)
-    return str(path.with_name(sha256[:KEY_DIGITS] + path.suffix))
+    return str(path.with_name(f"{sha256[:KEY_DIGITS]}-{uuid4().hex[:KEY_WORD]}{path.suffix}"))
 
 
 class ManifestPath:

@@ -10,15 +10,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
+from bench.errors import ObjectStoreError
 from nights.durable import write_bytes, write_text
 from nights.journal import Move, commit
 from warehouse.lake.bucket.client import LakeBucket
-from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version, key_of
+from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version, new_key
 
 COPIED = ".manifest.json"  # the version that the copy has
 AT_ONCE = 8  # uploads or downloads
@@ -50,38 +52,57 @@ def is_copied(name: str) -> bool:
     return PurePosixPath(name).parts[0] not in NOT_COPIED
 
 
-def pull(bucket: LakeBucket, lake: Path, staging: Path) -> None:
-    """Bring the copy to the manifest of now. Raises ObjectStoreError."""
+def pull(bucket: LakeBucket, lake: Path, staging: Path, *, without_missing: bool = False) -> None:
+    """Bring the copy to the manifest of now. Raises ObjectStoreError; `without_missing`, not for a missing object."""
     here, now = copied(lake), bucket.read_manifest()
     if here.etag == now.etag:
         return
     wanted = {name: file for name, file in now.manifest.files.items() if is_copied(name)}
-    fetched = [name for name, file in wanted.items() if here.manifest.files.get(name) != file]
+    lost = bucket.lost(now.manifest) if without_missing else set()
+    fetched = [name for name, file in wanted.items() if here.manifest.files.get(name) != file and name not in lost]
     _at_once(lambda name: write_bytes(staging / name, bucket.read(wanted[name])), fetched)
     gone = _partitions(filter(is_copied, here.manifest.files)) - _partitions(wanted)
     _follow(lake, staging, now, fetched, [f"{lake.name}/{folder}" for folder in sorted(gone)])
 
 
-def push(bucket: LakeBucket, lake: Path, staging: Path, names: Sequence[str], removed: Sequence[str]) -> list[str]:
+def push(
+    bucket: LakeBucket,
+    lake: Path,
+    staging: Path,
+    names: Sequence[str],
+    removed: Sequence[str],
+    *,
+    heals: bool = False,
+) -> list[str]:
     """Bring staged files into the bucket and the copy, without these folders; returns the names of those that changed.
+
+    With `heals` it looks at every object, and writes a missing one again if its file is staged or in the copy.
+
+    Objects that were replaced long ago are deleted when the manifest that does not name them is in the bucket. No other
+    load can name them then: it would have to replace an older manifest. An object gets a name that no other has, so
+    what another load uploads meanwhile is never among them, even with the same content.
 
     Raises ObjectStoreError.
     """
     before = copied(lake)
     had = before.manifest.files
-    staged = {name: _described(name, staging / name) for name in names}
-    changed = [name for name in names if had.get(name) != staged[name]]
+    lost = bucket.lost(before.manifest) if heals else set()
+    sources = {name: staging / name for name in names}
+    sources |= {name: lake / name for name in lost - sources.keys() if _is_in_copy(lake / name, had[name])}
+    staged = {name: _described(name, path, None if name in lost else had.get(name)) for name, path in sources.items()}
+    changed = [name for name in sources if had.get(name) != staged[name]]
     gone = {folder.removeprefix(f"{lake.name}/") for folder in removed}
     kept = {name: file for name, file in had.items() if not _is_below(name, gone)}
-    after = before
+    after, outdated = before, list[str]()
     if kept | staged != had:
-        _at_once(lambda name: bucket.put(staging / name, staged[name].key), changed)
+        _at_once(lambda name: bucket.put(sources[name], staged[name].key), changed)
         now, outdated = _following(before.manifest, kept | staged)
-        bucket.remove(outdated)
         after = bucket.commit(now, after=before)
     gone_here = [folder for folder in removed if (lake.parent / folder).exists()]
-    _follow(lake, staging, after, [name for name in changed if is_copied(name)], gone_here)
-    return changed
+    _follow(lake, staging, after, [name for name in changed if is_copied(name) and name in names], gone_here)
+    with suppress(ObjectStoreError):  # the load is done; a rebuild deletes what is left
+        bucket.remove(outdated)
+    return [name for name in changed if name in names]
 
 
 def _following(before: Manifest, files: Mapping[str, StoredFile]) -> tuple[Manifest, list[str]]:
@@ -110,11 +131,22 @@ def _follow(lake: Path, staging: Path, version: Version, names: Sequence[str], r
     commit(lake, staging, moves, removed)
 
 
-def _described(name: str, path: Path) -> StoredFile:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+def _described(name: str, path: Path, had: StoredFile | None) -> StoredFile:
+    """The description of a staged file: the one that the lake has, if its content is the same."""
+    digest = _sha256(path)
+    if had is not None and had.sha256 == digest:
+        return had
     columns = _columns_of(path) if path.suffix == ".parquet" else None
-    return StoredFile(key=key_of(name, digest), sha256=digest, size=path.stat().st_size, columns=columns)
+    return StoredFile(key=new_key(name, digest), sha256=digest, size=path.stat().st_size, columns=columns)
+
+
+def _is_in_copy(path: Path, file: StoredFile) -> bool:
+    return path.is_file() and _sha256(path) == file.sha256
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _columns_of(path: Path) -> str:
