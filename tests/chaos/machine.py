@@ -130,7 +130,9 @@ class RentedMachine:
         # To record that a server did not start takes no time.
         self.work(1.0 if isinstance(running, NightbenchError) else self.life.work_s / 4)
         server = running if isinstance(running, NightbenchError) else self._server_under_load(run)
-        with ONE_LOAD, loads_on_paper(self.place.notes / "tools" if self.life.telemetry is not None else None):
+        strange = self._next("strange", self.life.strange, _name_of(run)) if isinstance(server, RunningServer) else None
+        tools = self.place.notes / "tools" if self.life.telemetry is not None else None
+        with ONE_LOAD, loads_on_paper(tools, strange):
             record = measure_run(context, run, server, lambda _share: None, is_last=is_last)
         with (self.place.notes / f"{self.life.night}.measured").open("a") as log:
             log.write(f"{record.scenario_id}/{record.repeat}\n")
@@ -167,7 +169,7 @@ class RentedMachine:
 
     def _server_under_load(self, run: PlannedRun) -> RunningServer | NightbenchError:
         """The server of a load, or the error of one that exits during it."""
-        what = f"{run.scenario.scenario_id}/{run.repeat}"
+        what = _name_of(run)
         failure = self._next("loads", self.life.loads, what)
         if self.life.telemetry is not None:
             install_tool(self.place.notes / "tools", self._next("tools", self.life.telemetry, what) or "")
@@ -209,6 +211,10 @@ class RentedMachine:
                 time.sleep(0.1)
             host.start_detached(["sleep", "613"], "nightbench/engine")
             host.close()
+
+
+def _name_of(run: PlannedRun) -> str:
+    return f"{run.scenario.scenario_id}/{run.repeat}"
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from infra.hardware.gpu_sampler import GpuSampler, Limits, find_tools
 from infra.hardware.own_processes import OwnProcesses
 from infra.hardware.telemetry import Sampler, write_samples
 from infra.measurement.run import RunContext, with_missing_tool
+from tests.chaos.strange_loads import look_at_strange
 from tests.warehouse.folders import Shape, meter_files, metrics_texts
 
 LIMITS = Limits(silent_s=5.0, pause_s=0.01, starts=3, barren_lines=20, samples=400, last_s=5.0)
@@ -21,10 +22,16 @@ PATIENCE_S = 600.0  # of real time
 
 
 @contextmanager
-def loads_on_paper(tools: Path | None) -> Iterator[None]:
-    """Let each load of this process be one on paper, on a machine with the GPU tools of this folder, if it has any."""
+def loads_on_paper(tools: Path | None, strange: str | None = None) -> Iterator[None]:
+    """Let each load of this process be one on paper, on a machine with the GPU tools of this folder, if it has any.
+
+    `strange`: what the server does as it is asked for its facts, as in tests/chaos/strange_loads.py.
+    """
 
     def measure(context: RunContext, run: PlannedRun, _running: object, partial: Path, notes: Any) -> None:
+        if strange is not None:
+            seed = f"{context.night.night} {run.scenario.scenario_id} {run.repeat}"
+            notes.found["server"] = look_at_strange(strange, seed, partial / "strange.log")
         if tools is not None:
             _sample(context, partial, notes)
         work = run.scenario.workload

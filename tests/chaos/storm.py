@@ -25,6 +25,7 @@ from tests.chaos.power_cut import lose_power
 from tests.chaos.processes_of_nights import KILLED, end_well, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_rows, must_not_crash
 from tests.chaos.steps import STEPS, VOLUME_STEPS
+from tests.chaos.strange_loads import draw_strange
 from tests.chaos.true_reasons import must_tell_the_truth
 from tests.chaos.watchdogs import watch_beside
 from tests.chaos.world import PERIOD_S, ROUND_S, World, a_world
@@ -125,6 +126,7 @@ def forecast(seed: int) -> Weather:
     drawn = drawn if dice.random() < 0.5 else _with_volume(drawn, dice)
     drawn = _with_computer(drawn, random.Random(f"computer {seed}"))
     drawn = _with_engine_faults(drawn, draw_faults(seed))
+    drawn = replace(drawn, life=replace(drawn.life, strange=draw_strange(seed)))
     drawn = _with_computer_faults(drawn, draw_computer_faults(seed))
     machines = random.Random(f"machines {seed}")
     return _on_two_machines(drawn, machines) if _has_two(seed) else drawn
@@ -137,7 +139,7 @@ def _has_two(seed: int) -> bool:
 
 def _on_two_machines(drawn: Weather, dice: random.Random) -> Weather:
     """The same night on two machines at the same time, whose engines do not fail."""
-    quiet: dict[str, Any] = {"starts": (), "loads": (), "unfit": (), "telemetry": None}
+    quiet: dict[str, Any] = {"starts": (), "loads": (), "unfit": (), "telemetry": None, "strange": ()}
     life = replace(drawn.life, **quiet, beside=dice.choice(("gpu-h100x1-80gb", "gpu-h200x1-141gb")))
     full = tuple((str(life.beside), region) for region in ("atl1", "tor1", "nyc2", "ams3") if dice.random() < 0.3)
     return replace(drawn, life=life, full=(*drawn.full, *full), own=None)

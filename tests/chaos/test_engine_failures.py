@@ -13,6 +13,8 @@ from tests.chaos.engine_faults import logged_line
 from tests.chaos.flow import PLAN, live
 from tests.chaos.place import NIGHT, Life, lease_request
 from tests.chaos.processes_of_nights import run
+from tests.chaos.rows import must_not_crash
+from tests.chaos.true_reasons import must_tell_the_truth
 from tests.chaos.world import World, a_world
 
 TIMEOUT_S = PLAN.suite.ready_timeout_s
@@ -127,4 +129,17 @@ def test_a_ladder_that_never_fits_ends_with_a_row_for_each_rung(world: World) ->
     assert [one.asked.rung for one in found] == sorted(2 * list(range(rungs)))
     assert {(one.outcome, one.failure) for one in found} == {("failed", "oom_kv")}
     assert machines(world) == 1
+    world.must_be_clean()
+
+
+@pytest.mark.parametrize("strange", ["bug", "drips"])
+def test_a_strange_server_costs_its_run_and_the_night_goes_on(world: World, strange: str) -> None:
+    life = Life(lease_request(), strange=(strange,))
+
+    code = run(live, world.place, life)
+
+    must_not_crash(world.place)
+    must_tell_the_truth(world.place, life, code)
+    assert [one.outcome for one in records(world)] == ["failed", "measured"]
+    assert [one.traceback is not None for one in records(world)] == [strange == "bug", False]
     world.must_be_clean()

@@ -22,6 +22,7 @@ from warehouse.rows.unmeasured_rows import not_run_row, place_of
 from warehouse.schema.row import Row
 
 MACHINES_MAX = 3
+NOTES = ("starts", "loads", "machines", "tools", "strange")  # what a machine notes of itself, each in a file
 # What a run that was not measured must not have, and one that was has.
 MEASURED = ("output_throughput_tok_per_s", "ttft_p50_ms", "itl_p50_ms", "completed", "total_output_tokens")
 STOPPED = "not started: the night was stopped or is still running"
@@ -43,7 +44,7 @@ class _Night:
         self._place, self._life = place, life
         self.plan: NightRecord = store.read_night(place.data, life.night)
         self.folder = store.night_folder(place.data, life.night)
-        self.starts, self.loads, self.machines, self.tools = map(self._notes, ("starts", "loads", "machines", "tools"))
+        self.starts, self.loads, self.machines, self.tools, self.strange = map(self._notes, NOTES)
         self.leases: dict[str, Lease] = {
             one.lease_id: one for one in Ledger(place.ledger_file).leases() if one.night == life.night
         }
@@ -167,7 +168,17 @@ def _must_be_what_happened(night: _Night, record: RunRecord) -> None:
     assert record.asked.machine.kind == kind, f"a run of {record.asked.machine.kind} was measured on {kind}"
     loads = [one for one in night.loads if one.what == f"{record.scenario_id}/{record.repeat}"]
     starts = [one for one in night.starts if (one.machine, one.what) == (machine, record.server_id)]
-    if record.outcome == "measured":
+    strange = [one.failure for one in night.strange if one.what == f"{record.scenario_id}/{record.repeat}"][-1:]
+    if strange == ["bug"]:
+        assert "KeyError: 'what nobody expects'" in str(record.traceback), (
+            f"a bug without its traceback: {record.reason}"
+        )
+    elif strange == ["drips"]:
+        assert "does not respond" in str(record.reason), f"a server that drips, and {record.reason!r}"
+    elif record.outcome == "failed" and strange == ["answers"]:
+        assert record.reason, "a strange server failed a run without a reason"
+        assert record.traceback is None, f"nobody expected what a strange server answered: {record.traceback}"
+    elif record.outcome == "measured":
         assert loads, "a run was measured without a load"
         assert (loads[-1].machine, loads[-1].failure) == (machine, None), f"measured, but {loads[-1]}"
         _must_say_what_its_tool_did(night, record)
