@@ -8,6 +8,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bench.machine.names import PREFIX
 
+MACHINE_LOCK = Path("/tmp/nightbench-machine.lock")  # noqa: S108 - the same file for every user, never a link
+
 
 def _default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightbench"
@@ -37,7 +39,7 @@ class Settings(BaseSettings):
     vllm_rs: Path | None = None  # None: the one in the engine's own package, else on PATH
     hub_endpoint: str | None = None  # of the model hub; None: the library's own. Its token: HF_TOKEN in the environment
     hub_stall_s: float = Field(default=120.0, gt=0)  # a download without a new byte for so long is killed and retried
-    machine_lock: Path = Path("/tmp/nightbench-machine.lock")  # noqa: S108 - the same file for every user, never a link
+    machine_lock: Path = MACHINE_LOCK
     keep_gaps_days: int | None = Field(default=None, ge=1)  # of older nights, dropped from the lake
     min_free_gib: float = Field(default=2.0, ge=0)
     prefix: str = Field(default=PREFIX, pattern="^[a-z0-9]+$")  # of the names of everything that is rented

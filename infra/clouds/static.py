@@ -3,13 +3,8 @@
 A host's key must be in your known_hosts file before the first connection.
 """
 
-import getpass
-import json
-import os
 import re
-import shlex
-import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -32,20 +27,14 @@ from bench.machine.names import PREFIX, MachineName
 from bench.suite.machine import Machine
 from infra.clock import Clock, poll
 from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer, Snapshot
-from infra.remote.cleanup import end_marked
+from infra.clouds.host_lease import LEASE, end, read_lease, take, this_process, who
 from infra.remote.deploy import HOME
 from infra.remote.host import Access, Host
+from infra.remote.host_lock import LockRefusal, look_script, read_refusal
 from infra.reporting import Say
 
 WAIT_POLL_S = 10.0  # between two looks at a host that another night holds
 KIND = "own"  # the only kind of machine that such a host offers
-LEASE = f"{HOME}/lease.json"
-# The lease file, and in the last line the time on the host.
-_READ = "[ ! -e {lease} ] || cat {lease}; printf '\\n%s' \"$(date +%s)\""
-# Each step on the lease file is one command under one lock, so that of two at the same time one is first.
-_LOCKED = "mkdir -p {home} && flock {lease}.lock sh -c {step}"
-_TAKE = "[ -s {lease} ] || {{ printf %s {text} > {lease}.new && mv {lease}.new {lease}; }}"
-_FREE = '[ "$(cat {lease} 2>/dev/null)" != {text} ] || rm {lease}'
 KEY_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
 KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
 SSH_PORT = 22
@@ -149,38 +138,58 @@ class StaticCloud:
         """
         now = self._clock.now()
         ids = {"name": str(order.name), "lease_id": order.name.lease_id, "night": order.night}
-        lease: dict[str, Any] = ids | {"holder": _this_process(), "since": now.isoformat()}
+        lease: dict[str, Any] = ids | {"holder": this_process(), "since": now.isoformat()}
         with self._host() as host:
-            held, host_now_s = _read_lease(host)
+            held, host_now_s = read_lease(host)
             if held is not None and held["name"] != lease["name"] and self._is_past(held, host_now_s):
-                _end(host, held)
+                end(host, held)
             if order.name.expires_at is not None:
                 lease["expires_s"] = host_now_s + (order.name.expires_at - now).total_seconds()
-            _change_lease(host, _TAKE, json.dumps(lease))
-            held, host_now_s = _read_lease(host)
+            refusal = take(host, lease, host_now_s)
+            held, host_now_s = read_lease(host)
+        if held is None and refusal is not None:
+            raise self._refused(refusal)
         if held is None:
             raise CloudError(
                 f"{self.name} could not be taken: {LEASE} on it is missing after it was written; run again"
             )
         if held["name"] != lease["name"]:
             raise HostInUseError(
-                f"{self.name} is held by {_who(held)}: run again when that night has "
+                f"{self.name} is held by {who(held)}: run again when that night has "
                 "ended, or add --wait; if its process has died, run `nightbench reap` on the computer that started it"
             )
         return self._found(held, host_now_s)
 
+    def _refused(self, refusal: LockRefusal) -> CloudRefusedError:
+        """The error of a host whose machine lock could not be held."""
+        if refusal.state == "busy":
+            return HostInUseError(
+                f"{refusal.detail} measures on {self.name}, and two nights at once would slow each other: "
+                "run again when it has ended, or add --wait"
+            )
+        return CloudRefusedError(
+            f"{refusal.detail} on {self.name} cannot be locked, so another night may be measuring there: let all users "
+            f"read and write that file, or set NIGHTBENCH_MACHINE_LOCK in {HOME}/host.env on it to the same other file "
+            "for all nights there"
+        )
+
     def wait_until_free(self, say: Say) -> None:
-        """Return when no lease holds the host, or one that has expired; says once which lease it waits for."""
+        """Return when no night uses the host, or only a lease that has expired; says once for which night it waits."""
+
+        def holder() -> str | None:
+            with self._host() as host:
+                held, host_now_s = read_lease(host)
+                if held is not None:
+                    return None if self._is_past(held, host_now_s) else who(held)
+                refusal = read_refusal(host.output_of(look_script()))
+            return refusal.detail if refusal is not None and refusal.state == "busy" else None
 
         def is_free() -> bool:
-            with self._host() as host:
-                held, host_now_s = _read_lease(host)
-            if held is None or self._is_past(held, host_now_s):
-                return True
-            if held["name"] not in told:
-                told.add(held["name"])
-                say(f"waiting for {self.name}, which is held by {_who(held)}")
-            return False
+            name = holder()
+            if name is not None and name not in told:
+                told.add(name)
+                say(f"waiting for {self.name}, which is held by {name}")
+            return name is None
 
         told = set[str]()
         poll(self._clock, WAIT_POLL_S, is_free)
@@ -210,15 +219,15 @@ class StaticCloud:
     def find_ours(self) -> list[CloudMachine]:
         """The lease that holds the host now."""
         with self._host() as host:
-            held, host_now_s = _read_lease(host)
+            held, host_now_s = read_lease(host)
         return [] if held is None else [self._found(held, host_now_s)]
 
     def release(self, machine_id: str) -> None:
         """End every process of this lease on the host and free the host; another lease is left alone."""
         with self._host() as host:
-            held, _ = _read_lease(host)
+            held, _ = read_lease(host)
             if held is not None and held["name"] == machine_id:
-                _end(host, held)
+                end(host, held)
 
     def leftovers(self) -> list[Leftover]:
         """None: nothing else is created on a host."""
@@ -236,51 +245,3 @@ class StaticCloud:
     def snapshots(self) -> list[Snapshot]:
         """None."""
         return []
-
-
-def _change_lease(host: Host, step: str, text: str) -> None:
-    """Take a host for the lease of this text where no lease holds it, or free it where this very lease holds it."""
-    script = step.format(lease=LEASE, text=shlex.quote(text))
-    host.output_of(_LOCKED.format(home=HOME, lease=LEASE, step=shlex.quote(script)))
-
-
-def _read_lease(host: Host) -> tuple[dict[str, Any] | None, float]:
-    """The lease that holds a host, None where it is free, and the time on the host in seconds since 1970."""
-    text, _, now_s = host.output_of(_READ.format(lease=LEASE)).rpartition("\n")
-    return _parse_lease(text.strip()), float(now_s)
-
-
-def _parse_lease(text: str) -> dict[str, Any] | None:
-    """A lease file's content; one that cannot be read counts as an unknown holder."""
-    if not text:
-        return None
-    unread = f"an unknown process ({LEASE} on the host cannot be read)"
-    unknown = {"name": "?", "lease_id": "", "holder": unread, "since": "1970-01-01T00:00:00+00:00", "text": text}
-    try:
-        found = {**unknown, **json.loads(text), "text": text}
-        datetime.fromisoformat(found["since"])
-    except (ValueError, TypeError):
-        return unknown
-    return found
-
-
-def _end(host: Host, held: dict[str, Any]) -> None:
-    """End a lease's processes, delete its files, and free the host last, so that a failed release is repeated.
-
-    Where another lease has taken the host meanwhile, that one keeps it.
-    """
-    lease_id, name = str(held["lease_id"]), str(held["name"])
-    if re.fullmatch(r"[\w-]+", lease_id) and re.fullmatch(r"[\w-]+", name):  # the file may hold anything
-        end_marked(host, lease_id)
-        host.output_of(f"rm -rf {HOME}/leases/{lease_id} {HOME}/data/machines/{name}")
-    _change_lease(host, _FREE, str(held["text"]))
-
-
-def _who(held: Mapping[str, Any]) -> str:
-    """A lease as its holder wrote it; earlier ones do not name their night."""
-    night = f"night {held['night']}, " if held.get("night") else ""
-    return f"{night}lease {held['name']}, taken by {held['holder']} at {held['since']}"
-
-
-def _this_process() -> str:
-    return f"{getpass.getuser()} on {socket.gethostname()}, process {os.getpid()}"

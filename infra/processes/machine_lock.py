@@ -1,17 +1,23 @@
 """Machine lock: one night at a time measures on this computer, whatever its data folder.
 
 It is a lock on one file for all users. The kernel frees it when the process of its night exits, however that ends.
+For a night that uses this computer over SSH, a process here holds it: infra/remote/host_lock.py.
 """
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
+import pwd
+import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.errors import MachineInUseError
+from bench.printable import printable_strings
 from infra.clock import SystemClock, poll
 from infra.processes.file_lock import try_lock
 from infra.reporting import Say
@@ -23,17 +29,31 @@ EVERYONE = 0o666  # nights of other users wait for ours, and write their own nam
 
 @dataclass(frozen=True)
 class Holder:
-    """The night that measures on this computer; `night` is None until it is planned."""
+    """The night that measures on this computer; `night` is None until it is planned.
+
+    `over_ssh` is who uses this computer over SSH: a lease, a user, and a process on another computer.
+    """
 
     night: str | None
     pid: int
     since: str
     data: str
+    over_ssh: str | None = None
 
     def __str__(self) -> str:
-        """Name the night, its process, its start and its data folder."""
+        """Name the night, its start, and its process and data folder here or who uses this computer over SSH."""
         night = f"night {self.night}" if self.night else "a night that is being planned"
+        if self.over_ssh is not None:
+            return f"{night} (over SSH, {self.over_ssh}, since {self.since})"
         return f"{night} (process {self.pid}, since {self.since}, data folder {self.data})"
+
+
+def read_holder(text: bytes) -> str | None:
+    """Who holds the lock, as written in its file, which every user may write; None where that is no holder's text."""
+    try:
+        return str(Holder(**printable_strings(json.loads(text))))
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 class MachineLock:
@@ -59,13 +79,17 @@ class MachineLock:
                 self.name(None)
                 yield
             finally:
+                self._write(b"")
                 self._held = None
-                os.ftruncate(descriptor, 0)
 
     def name(self, night: str | None) -> None:
         """Write which night holds the lock, for those that it refuses."""
         if self._held is not None:
-            text = json.dumps(asdict(Holder(night, os.getpid(), self._since, str(self._data)))).encode()
+            self._write(json.dumps(asdict(Holder(night, os.getpid(), self._since, str(self._data)))).encode())
+
+    def _write(self, text: bytes) -> None:
+        """Write who holds the lock; a file of another user that may only be read is locked without a name."""
+        if self._held is not None and fcntl.fcntl(self._held, fcntl.F_GETFL) & os.O_RDWR:
             os.ftruncate(self._held, 0)
             os.pwrite(self._held, text, 0)
 
@@ -77,17 +101,18 @@ class MachineLock:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[int]:
-        try:
-            descriptor = _open_for_everyone(self._file)
-        except OSError as error:
+        opened, failures = list[int](), list[OSError]()
+        # Another user may be creating it, who gives it its rights in the next moment.
+        if not poll(SystemClock(), POLL_S, lambda: _try_open(self._file, opened, failures), SETTLE_S):
             raise MachineInUseError(
-                f"{self._file} cannot be opened ({error.strerror}), so another night may be measuring here: set "
-                "NIGHTBENCH_MACHINE_LOCK to a file that all nights on it can write"
-            ) from error
+                f"{self._file} cannot be opened ({failures[-1].strerror}{_owner(self._file)}), so another night may be "
+                "measuring here: let all users read and write it (chmod 666), or set NIGHTBENCH_MACHINE_LOCK to the "
+                "same other file for all nights on this computer"
+            ) from failures[-1]
         try:
-            yield descriptor
+            yield opened[0]
         finally:
-            os.close(descriptor)
+            os.close(opened[0])
 
     def _in_use(self) -> MachineInUseError:
         return MachineInUseError(
@@ -97,19 +122,52 @@ class MachineLock:
 
     def _who(self) -> str:
         """The holder as it has named itself."""
-        try:
-            return str(Holder(**json.loads(self._file.read_bytes())))
-        except (OSError, ValueError, TypeError):
-            return f"another process (it holds {self._file})"
+        text = b""
+        with contextlib.suppress(OSError):
+            text = self._file.read_bytes()
+        return read_holder(text) or f"another process (it holds {self._file})"
+
+
+def _try_open(file: Path, opened: list[int], failures: list[OSError]) -> bool:
+    """Add the file, open, to `opened`; False after noting why it cannot be opened."""
+    try:
+        opened.append(_open_for_everyone(file))
+    except OSError as error:
+        failures.append(error)
+    return bool(opened)
 
 
 def _open_for_everyone(file: Path) -> int:
     """Open a file that any user may lock; a link is not followed, since the folder may be everyone's."""
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = _open_or_create(file)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # a hard link may lead anywhere
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no plain file with this one name")
+    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != EVERYONE:
+        os.fchmod(descriptor, EVERYONE)  # whatever this user's umask was
+    return descriptor
+
+
+def _open_or_create(file: Path) -> int:
+    """Open the file for writing, or for reading where it is another user's; that is enough to lock it."""
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        return os.open(file, flags)
+        return os.open(file, flags | os.O_RDWR)
+    except PermissionError:
+        return os.open(file, flags | os.O_RDONLY)
     except FileNotFoundError:
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(file, flags | os.O_CREAT, EVERYONE)
-        os.fchmod(descriptor, EVERYONE)  # whatever this user's umask is
-        return descriptor
+        # Only a new file: in a folder of everyone's the kernel may forbid to open another user's file for creation.
+        return os.open(file, flags | os.O_RDWR | os.O_CREAT | os.O_EXCL, EVERYONE)
+
+
+def _owner(file: Path) -> str:
+    """Whose file it is, in words; nothing where that is unknown."""
+    try:
+        user = file.lstat().st_uid
+        return f"; it belongs to {pwd.getpwuid(user).pw_name}"
+    except KeyError:
+        return f"; it belongs to user {user}"
+    except OSError:
+        return ""

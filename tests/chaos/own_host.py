@@ -18,10 +18,12 @@ from bench.machine.names import MachineName
 from infra import bootstrap
 from infra.bootstrap import ledger
 from infra.clock import SystemClock
-from infra.clouds.static import LEASE
+from infra.clouds.host_lease import LEASE
 from infra.engines.server import RunningServer
 from infra.ledger.ledger import Lease
+from infra.processes import detached
 from infra.processes.detached import MARK
+from infra.processes.file_lock import try_lock
 from infra.reporting import Say
 from tests.chaos.machine import LOOK_S, SERVER, RentedMachine
 from tests.chaos.place import HostFault, Place
@@ -32,6 +34,7 @@ HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEQXn8Sgy2Hd0lZEBcTpFCBUGuTdNaAX
 # Beside the home folder.
 BREACHES, KEY, KNOWN_HOSTS, PROGRAMS = "breaches.log", "key", "known_hosts", "bin"
 PATIENCE_S = 600.0  # of real time
+LOCK = "NIGHTBENCH_MACHINE_LOCK"
 
 
 class ShellHost:
@@ -48,7 +51,11 @@ class ShellHost:
         command = subprocess.Popen(
             ["/bin/sh", "-c", script],
             cwd=self._home,
-            env={"HOME": str(self._home), "PATH": f"{self._home.parent / PROGRAMS}:{os.environ['PATH']}"},
+            env={
+                "HOME": str(self._home),
+                "PATH": f"{self._home.parent / PROGRAMS}:{os.environ['PATH']}",
+                LOCK: str(lock_of(self._home)),
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -99,6 +106,23 @@ def holder_of(home: Path) -> str | None:
     with suppress(FileNotFoundError):
         return str(json.loads((home / LEASE).read_bytes())["name"])
     return None
+
+
+def lock_of(home: Path) -> Path:
+    """The machine lock of a host."""
+    return home.parent / "machine.lock"
+
+
+def end_lock_holders(home: Path) -> None:
+    """End what holds the machine lock of a host for leases that were never released."""
+    detached.end(detached.marked(str(lock_of(home)), LOCK), patience_s=0.0)
+
+
+def is_locked(home: Path) -> bool:
+    """Whether the machine lock of a host is held."""
+    lock_of(home).touch()
+    with lock_of(home).open() as file:
+        return not try_lock(file.fileno())
 
 
 def expiry_of_holder(home: Path) -> float | None:
@@ -188,6 +212,8 @@ class HeldMachine(RentedMachine):
             if lease.rented_at and not (self.is_over or self._has_expired(str(lease.name))):
                 self._breach(f"{lease.name} lost its host to {holder} before it expired")
             raise LostConnectionError("another lease holds the host")
+        if not (is_locked(self._home()) or self.is_over or self._has_expired(str(lease.name))):
+            self._breach(f"{lease.name} measures without the host's machine lock")
         others = self._others(str(lease.name))
         if others:
             self._breach(f"{lease.name} measures while the engine of {', '.join(others)} runs")

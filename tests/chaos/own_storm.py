@@ -9,7 +9,15 @@ from pathlib import Path
 from bench.errors import NightbenchError
 from infra.ledger.ledger import Lease, Ledger
 from tests.chaos.flow import live, note, reap_beside, reap_once
-from tests.chaos.own_host import BREACHES, expiry_of_holder, holder_of, make_host, running_engines
+from tests.chaos.own_host import (
+    BREACHES,
+    end_lock_holders,
+    expiry_of_holder,
+    holder_of,
+    is_locked,
+    make_host,
+    running_engines,
+)
 from tests.chaos.place import NIGHT, Life, Place, lease_request
 from tests.chaos.processes_of_nights import end_well, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_leases, must_keep_runs, must_not_crash
@@ -86,8 +94,11 @@ def blow_own(weather: OwnWeather, folder: Path) -> str | None:
                 must_keep_leases(place, life.night)
                 must_keep_runs(place, life.night)
         must_be_left_alone(places)
+        assert not is_locked(_home(places)), "the machine lock of the host is still held"
     except AssertionError as error:
         return str(error)
+    finally:
+        end_lock_holders(_home(places))
     return None
 
 

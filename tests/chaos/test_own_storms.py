@@ -19,7 +19,7 @@ from infra.remote.host import Host
 from infra.settings import Settings
 from tasks.machine import provision
 from tests.chaos.flow import plan_of, surroundings
-from tests.chaos.own_host import BREACHES, TARGET, HeldMachine, ShellHost, holder_of
+from tests.chaos.own_host import BREACHES, TARGET, HeldMachine, ShellHost, end_lock_holders, holder_of
 from tests.chaos.own_storm import NIGHTS, OwnWeather, blow_own, forecast_own, make_places, must_be_left_alone
 from tests.chaos.place import Life, Place, lease_request
 from tests.chaos.steps import Steps
@@ -58,9 +58,11 @@ def test_each_of_two_nights_on_one_own_host_measures_all_or_is_refused(tmp_path:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> Iterator[Place]:
     place, _other = make_places(tmp_path / "own", is_one_computer=True)
-    return place
+    assert place.own_host is not None
+    yield place
+    end_lock_holders(place.own_host)
 
 
 @pytest.fixture

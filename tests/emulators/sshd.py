@@ -246,7 +246,8 @@ def make_machine(
     key = folder / "host_key"
     public = " ".join(_public_of(key).split()[:2]) if key.exists() else make_key(key)
     machine = Sshd(folder, address, port or _free_port(address), public, server)
-    own = {"HOME": home, MARK: machine.mark, "PATH": f"{home}/bin:{os.environ['PATH']}", **environment}
+    own = {"HOME": home, MARK: machine.mark, "PATH": f"{home}/bin:{os.environ['PATH']}"}
+    own |= {"NIGHTBENCH_MACHINE_LOCK": folder / "machine.lock", **environment}  # a computer of its own
     settings = {
         "folder": folder,
         "address": address,

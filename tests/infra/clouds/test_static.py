@@ -7,7 +7,8 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import Protocol
 
 import pytest
 
-from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, HostInUseError, UsageError
+from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, HostInUseError, MachineInUseError, UsageError
 from bench.machine.names import MachineName
-from infra.clock import SystemClock
+from infra.clock import SystemClock, poll
 from infra.clouds.cloud import MachineOrder
 from infra.clouds.static import OwnHost, StaticCloud, parse_target, read_access
 from infra.leases.acquire import take_lease
@@ -26,8 +27,10 @@ from infra.leases.own_host import take_lease_of_free_host
 from infra.leases.reaper import reap
 from infra.ledger.ledger import Ledger
 from infra.processes.detached import MARK, marked
+from infra.processes.machine_lock import MachineLock
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
+from infra.reporting import silent
 from tests.emulators.sshd import Sshd, make_key, running_machine
 
 
@@ -122,6 +125,84 @@ def test_of_two_that_wait_for_one_host_the_later_one_waits_again(access: Access,
     assert [one.machine_id for one in cloud.find_ours()] == [lease.machine_id]
     assert [text.split("lease nb-")[1][:5] for text in said if text.startswith("waiting for")] == ["first", "other"]
     assert [one.state for one in ledger.leases()] == ["released", "released", "held"]
+
+
+def test_a_night_over_ssh_and_one_on_the_host_itself_are_never_there_at_once(sshd: Sshd, access: Access) -> None:
+    """`local` on a computer, and `ssh:` to it, are one machine."""
+    cloud, lock = cloud_of(access), MachineLock(sshd.folder / "machine.lock", sshd.folder)
+    wanted = order(cloud, "aaa")
+    over_ssh = cloud.rent(wanted)
+
+    with pytest.raises(MachineInUseError, match=rf"^night 2026-03-01 \(over SSH, lease {over_ssh.name}, taken by "):
+        lock.require_free()
+    assert cloud.rent(wanted) == over_ssh  # which may be repeated
+    cloud.release(over_ssh.machine_id)
+    with lock.hold(silent, wait=False):
+        lock.name("2026-03-02")
+        with pytest.raises(
+            HostInUseError, match=r"^night 2026-03-02 \(process \d+, .* measures on ssh:root@127.0.0.1:"
+        ):
+            cloud.rent(order(cloud, "bbb"))
+        assert cloud.find_ours() == []
+    cloud.release(cloud.rent(order(cloud, "bbb")).machine_id)
+    lock.require_free()
+
+
+def test_nights_of_two_users_of_one_host_are_never_there_at_once(sshd: Sshd, access: Access, tmp_path: Path) -> None:
+    """Each user has a home folder, and so a lease file, of their own; the machine lock is everyone's."""
+    shared = {"NIGHTBENCH_MACHINE_LOCK": str(sshd.folder / "machine.lock")}
+    public = (tmp_path / "client.pub").read_text()
+    with running_machine(tmp_path / "other-home", public, environment=shared) as other:
+        one, two = cloud_of(access), cloud_of(replace(access, port=other.port, host_public_key=other.host_public_key))
+        held = one.rent(order(one, "aaa"))
+
+        with pytest.raises(HostInUseError, match=rf"night 2026-03-01 \(over SSH, lease {held.name}, taken by .*--wait"):
+            two.rent(order(two, "bbb"))
+        assert two.find_ours() == []
+        one.release(held.machine_id)
+        assert two.rent(order(two, "bbb")).name.startswith("nb-bbb-")
+
+
+def test_a_night_waits_for_a_night_on_the_host_itself(sshd: Sshd, access: Access) -> None:
+    lock, said = MachineLock(sshd.folder / "machine.lock", sshd.folder), list[str]()
+    with ExitStack() as held:
+        held.enter_context(lock.hold(silent, wait=False))
+        lock.name("2026-03-02")
+        waits = StaticCloud(str(target_of(access)), lambda: SshHost(access), Polled(held.close))
+
+        waits.wait_until_free(said.append)
+
+    assert len(said) == 1
+    assert said[0].startswith(f"waiting for {waits.name}, which is held by night 2026-03-02 (process ")
+
+
+def test_an_expired_lease_frees_the_host_for_nights_on_it(sshd: Sshd, access: Access) -> None:
+    cloud, lock = cloud_of(access), MachineLock(sshd.folder / "machine.lock", sshd.folder)
+    cloud.rent(order(cloud, "aaa", hours=2 / 3600))
+
+    assert poll(SystemClock(), 0.1, lambda: not _refusal(lock), 60)
+
+
+def _refusal(lock: MachineLock) -> str:
+    try:
+        lock.require_free()
+    except MachineInUseError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_a_machine_lock_that_is_no_file_is_named_and_never_followed(sshd: Sshd, access: Access, kind: str) -> None:
+    cloud, lock, victim = cloud_of(access), sshd.folder / "machine.lock", sshd.folder / "victim"
+    victim.write_text("kept")
+    lock.symlink_to(victim) if kind == "link" else lock.mkdir()
+
+    with pytest.raises(
+        CloudRefusedError, match=r"machine\.lock on ssh:\S+ cannot be locked.*NIGHTBENCH_MACHINE_LOCK in"
+    ):
+        cloud.rent(order(cloud, "aaa"))
+
+    assert (cloud.find_ours(), victim.read_text()) == ([], "kept")
 
 
 def test_a_host_is_held_by_one_lease_at_a_time_and_the_error_names_it(access: Access) -> None:

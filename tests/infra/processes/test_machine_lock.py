@@ -4,15 +4,17 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from bench.errors import MachineInUseError
 from infra.processes.machine_lock import MachineLock
 from infra.reporting import silent
+from tests.forked import ended, forked
 
 HOLDS = """\
 import sys, time
@@ -134,6 +136,85 @@ def test_every_user_may_lock_the_file_and_nobody_can_lead_it_elsewhere(tmp_path:
     assert file.stat().st_mode & 0o777 == 0o666
     with pytest.raises(MachineInUseError, match=r"link\.lock cannot be opened .*set NIGHTBENCH_MACHINE_LOCK"):
         MachineLock(link, tmp_path).require_free()
+
+
+@pytest.mark.parametrize("kind", ["hard link", "pipe"])
+def test_a_lock_that_is_not_a_file_of_its_own_is_not_written(tmp_path: Path, kind: str) -> None:
+    file, victim = tmp_path / "machine.lock", tmp_path / "victim"
+    victim.write_text("kept")
+    file.hardlink_to(victim) if kind == "hard link" else os.mkfifo(file)
+
+    assert "it is no plain file with this one name" in _refusal(file)
+
+    assert victim.read_text() == "kept"
+
+
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be a second user")
+
+
+@pytest.fixture
+def for_everyone() -> Iterator[Path]:
+    """A folder that all users may write, as /tmp is; those of tests are their user's alone."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o1777)
+        yield Path(folder)
+
+
+def as_nobody(work: Callable[..., object], *arguments: object) -> int:
+    def run() -> None:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        os.umask(0o077)
+        work(*arguments)
+
+    return forked(run)
+
+
+def _hold_until_told(file: Path, held: int, told: int) -> None:
+    with MachineLock(file, Path("/data/nobody")).hold(silent, wait=False):
+        os.write(held, b"x")
+        os.read(told, 1)
+
+
+def _is_refused(file: Path, expected: str) -> None:
+    assert expected in _refusal(file)
+
+
+@as_root
+def test_a_night_of_another_user_is_refused_and_named_whoever_made_the_file(for_everyone: Path) -> None:
+    file = for_everyone / "machine.lock"
+    (held, is_held), (told, tell) = os.pipe(), os.pipe()
+    child = as_nobody(_hold_until_told, file, is_held, told)
+    os.read(held, 1)
+
+    refusal = _refusal(file)
+    os.write(tell, b"x")
+    codes = [ended(child)]
+    with MachineLock(file, Path("/data/root")).hold(silent, wait=False):
+        codes.append(ended(as_nobody(_is_refused, file, "data folder /data/root")))
+
+    assert f"(process {child}, since" in refusal
+    assert "data folder /data/nobody" in refusal
+    assert codes == [0, 0]
+    assert (file.stat().st_uid, file.stat().st_mode & 0o777) == (NOBODY, 0o666)
+
+
+@as_root
+@pytest.mark.parametrize(("mode", "expected"), [(0o644, "another process"), (0o600, "; it belongs to root)")])
+def test_a_file_that_another_user_may_not_write_is_locked_or_named(
+    for_everyone: Path, mode: int, expected: str
+) -> None:
+    file = for_everyone / "machine.lock"
+    with MachineLock(file, Path("/data/root")).hold(silent, wait=False):
+        file.chmod(mode)
+        file.write_text("")
+
+        assert ended(as_nobody(_is_refused, file, expected)) == 0
+
+    if mode == 0o644:  # free, and enough to lock it
+        assert ended(as_nobody(MachineLock(file, Path("/data/nobody")).require_free)) == 0
 
 
 def _refusal(file: Path) -> str:
