@@ -47,7 +47,7 @@ def prepare(suite: str, target: str = "digitalocean", force: bool = False, apply
     night = plan_preparation(Path(suite), target, force=force, apply_rules=apply_rules)
     parts = machine_nights(night)
     images = {image.name: image for image in (replicate(part, ready_golden(part)) for part in parts)}
-    prune_images(night)
+    prune_images(night, list(images.values()))
     rows = [
         {"name": image.name, "regions": ", ".join(image.regions), "size_gb": image.size_gb} for image in images.values()
     ]
