@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -23,6 +24,7 @@ from infra.storage.object_store import (
     ObjectStore,
     RequestLimits,
     session_of_environment,
+    within,
 )
 from infra.storage.upload import missing, read_uploads, upload_runs
 from nights import journal
@@ -458,3 +460,19 @@ def test_an_unreachable_bucket_is_reported_with_its_endpoint(data: Path) -> None
     with pytest.raises(ObjectStoreError, match=r"s3://nights/nightbench at http://127\.0\.0\.1:9 could not be reached"):
         ObjectStore(nobody, RequestLimits(0.5, 0.5, 1)).names("runs")
     assert missing(data, NIGHT, nobody) != []
+
+
+def test_work_that_raises_what_nothing_expects_did_not_take_too_long() -> None:
+    def work() -> None:
+        raise ValueError("a checksum")
+
+    assert within(30.0, work) == "unexpected ValueError: a checksum"
+
+
+def test_work_that_takes_too_long_says_so() -> None:
+    is_over = threading.Event()
+
+    why = within(0.05, lambda: bool(is_over.wait(60.0)) and None)
+    is_over.set()
+
+    assert why == "it did not finish within 0.05 s"
