@@ -198,8 +198,8 @@ def test_only_an_image_that_was_made_here_is_noted(rig: Rig, lease: Lease, tmp_p
     (tmp_path / "images" / made.snapshot_id).unlink()
     found = make_noted()  # as another installation finds it
 
-    assert (nothing, noted) == (set(), {made.snapshot_id})
-    assert (found.snapshot_id, made_here(tmp_path)) == (made.snapshot_id, set())
+    assert (nothing, noted) == (frozenset(), frozenset({made.snapshot_id}))
+    assert (found.snapshot_id, made_here(tmp_path)) == (made.snapshot_id, frozenset())
     clean_up(rig)
 
 
