@@ -300,7 +300,7 @@ def test_an_unresponsive_bucket_delays_by_the_grace_at_most(bucket: Bucket, data
 
     (warning,) = _upload_runs(bucket, data, grace_s=1.0)
 
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 55
     assert "did not finish within" in warning
 
 
