@@ -15,6 +15,7 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 from tests.flows.serving import SharedServer
 from tests.scheduling import LongestFirst, cpu_s, rank, times_of
+from tests.skips import guard_skips
 
 MEMORY, MEMORY_NEEDED_BYTES = Path("/dev/shm"), 8 << 30  # noqa: S108 - a folder of random name is made there
 BEGAN_S = pytest.StashKey[float]()
@@ -28,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[BEGAN_S] = time.monotonic()
+    guard_skips(config)
     # Tests run beside each other, and beside a night of this computer's own.
     place = memory() if config.getoption("numprocesses", None) else None
     folder = tempfile.TemporaryDirectory(prefix="nightbench-tests-", dir=place, ignore_cleanup_errors=True)
