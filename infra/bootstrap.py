@@ -17,6 +17,7 @@ from bench.suite.machine import Machine
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
 from infra.clock import SystemClock
 from infra.clouds.cloud import Cloud
+from infra.clouds.dead_man_token import read_token
 from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import AccountSetup, DigitalOcean
 from infra.clouds.image_cloud import ImageCloud
@@ -25,7 +26,7 @@ from infra.clouds.static import StaticCloud, is_own, machine_on_own_host, parse_
 from infra.clouds.volume_cloud import VolumeCloud
 from infra.engines.endpoint_url import parse_url
 from infra.leases.leftovers import keys_folder
-from infra.leases.nets import Net, exposure, nets_under
+from infra.leases.nets import Net, exposure, nets_under, why_unguarded
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
@@ -184,10 +185,30 @@ def _digitalocean(settings: Settings, token: SecretStr) -> Cloud:
 
 def nets(settings: Settings, target: str) -> list[Net]:
     """The nets under a night on this target."""
-    token = settings.do_dead_man_token
-    has_switch = token is not None and bool(token.get_secret_value())
-    is_rented = target != "local" and not is_own(target) and not is_endpoint(target)
-    return nets_under(is_rented=is_rented, has_switch=has_switch, server=os.environ.get("PREFECT_API_URL"))
+    return nets_under(
+        is_rented=target in RENTED_CLOUDS,
+        has_switch=read_token(settings) is not None,
+        server=os.environ.get("PREFECT_API_URL"),
+    )
+
+
+def unguarded_limit(settings: Settings, target: str) -> float | None:
+    """The most, in USD, that a lease on a target may cost; None where it has a second net or the risk is accepted."""
+    is_guarded = target not in RENTED_CLOUDS or settings.accept_risk or read_token(settings) is not None
+    return None if is_guarded else settings.unguarded_usd_max
+
+
+def why_refused_unguarded(settings: Settings, target: str, minutes: int, usd_per_hour: float | None) -> str | None:
+    """Why a night on this target is not rented without a second net; None if it would be."""
+    usd_max = unguarded_limit(settings, target)
+    usd = None if usd_per_hour is None else usd_per_hour * minutes / 60
+    return None if usd_max is None else why_unguarded(usd, usd_max)
+
+
+def require_second_net(settings: Settings, target: str) -> None:
+    """Raise UsageError if nothing may be rented without a second net and there is none."""
+    if unguarded_limit(settings, target) == 0 and (why := why_refused_unguarded(settings, target, 0, None)):
+        raise UsageError(f"nothing is rented: {why}")
 
 
 def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_per_hour: float | None) -> str | None:
@@ -200,9 +221,9 @@ def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_pe
 
 def first_boot(settings: Settings, name: MachineName, keys: LeaseKeys) -> str:
     """The user data of a machine's first boot: its host key, and its dead man's switch if the settings enable it."""
-    token = settings.do_dead_man_token
+    token = read_token(settings)
     dead_man = None
-    if token is not None and token.get_secret_value() and name.expires_at is not None:
+    if token is not None and name.expires_at is not None:
         dead_man = DeadMan(
             program=Path(infra.clouds.dead_man_switch.__file__).read_text(),
             endpoint=settings.do_endpoint,

@@ -58,9 +58,12 @@ class Settings(BaseSettings):
     do_settle_s: float = Field(default=120.0, ge=0)  # how long its lists may lag: a machine is gone after that
     do_connect_timeout_s: float = Field(default=10.0, gt=0)
     do_read_timeout_s: float = Field(default=60.0, gt=0)
-    # Lets each machine delete itself at its deadline. Off by default: such a token can delete every machine of the
-    # team, and every process on the machine can read it. It needs droplet:read and droplet:delete only.
+    # Lets each machine delete itself at its deadline; None: the one that `nightbench doctor --fix` stored. Such a token
+    # can delete every machine of the team, and every process on the machine can read it. It needs droplet:read and
+    # droplet:delete only.
     do_dead_man_token: SecretStr | None = None
+    unguarded_usd_max: float = Field(default=0.0, ge=0)  # of a lease whose machine cannot delete itself
+    accept_risk: bool = False  # rent at any price where the machine cannot delete itself
     s3_bucket: str | None = None  # for a copy of run folders; None: no copy. Keys: AWS_ACCESS_KEY_ID and so on
     s3_endpoint: str | None = None  # of Spaces or another store with S3's API; None: Amazon's own
     s3_prefix: str = Field(default="nightbench", pattern=r"^[\w.-]+(/[\w.-]+)*$")  # of all our object names

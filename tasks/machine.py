@@ -24,6 +24,7 @@ from infra.bootstrap import (
     is_rented,
     ledger,
     ledger_file,
+    unguarded_limit,
     wait_for_machine,
     wanted_machine,
 )
@@ -75,6 +76,7 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *
     wanted = wanted_machine(night)
     request = lease_request_of(wanted, patience_s=settings.capacity_wait_s)
     request = replace(request, golden=golden, golden_vendor=gpu_vendor(wanted.kind), limit=limit_of(night))
+    request = replace(request, unguarded_usd_max=unguarded_limit(settings, night.target))
     request = after_spending(request, spent_usd(book, night))
     try:
         take = take_lease_of_free_host if wait else take_lease

@@ -210,9 +210,12 @@ TAIL = """
 A night that a worker started is also released by the worker's hook, as soon as Prefect reports the crash.
 A step of the clock forward moves the reaper's deadlines, which are wall time: it takes a lease for expired too early.
 
-Where the machine's own switch is off, and no other computer runs `nightbench reap`, the death of this computer leaves
-the machine billed without end: at 2.59 USD/h, 62.16 USD a day. `plan` says it with the price of the night, `doctor`
-with the highest in the catalogue. With the switch, the machine is billed until its lease's expiry. Volumes and images
+With the machine's own switch, the death of this computer leaves the machine billed until its lease's expiry.
+`nightbench doctor --fix` asks once for the token that the switch needs, with the scopes `droplet:read` and
+`droplet:delete`, and stores it. Without the switch, no lease is taken that costs more than
+`NIGHTBENCH_UNGUARDED_USD_MAX`, 0 USD by default. `--accept-risk` or `NIGHTBENCH_ACCEPT_RISK` rents all the same:
+unless another computer runs `nightbench reap`, such a machine is billed without end, at 2.59 USD/h 62.16 USD a day.
+`plan` says it with the price of the night, `doctor` with the highest in the catalogue. Volumes and images
 are billed until a reaper deletes them after their expiry.
 """
 

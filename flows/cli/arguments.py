@@ -1,5 +1,6 @@
 """Arguments, options and examples that several commands share."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,13 @@ ApplyRulesFlag = Annotated[
     bool,
     typer.Option("--apply-rules", help="Apply the fixes that the engine's rules name; the scenarios get other ids."),
 ]
+AcceptRiskFlag = Annotated[
+    bool,
+    typer.Option(
+        "--accept-risk",
+        help="Rent a machine that cannot delete itself, and is billed without end if this computer dies.",
+    ),
+]
 NightsArgument = Annotated[list[str] | None, typer.Argument(metavar="[NIGHT]...", help="Nights; default: all.")]
 TtftOption = Annotated[float, typer.Option(min=1, help="Time to first token of the test server, in ms.")]
 ItlOption = Annotated[
@@ -30,8 +38,13 @@ def examples(*calls: str) -> str:
     return "\n\n".join(("Examples:", *calls))
 
 
-def read_settings() -> "Settings":
-    """Read the settings from the environment, once for a command; what the command calls receives them."""
+def read_settings(*, accept_risk: bool = False) -> "Settings":
+    """Read the settings from the environment, once for a command; what the command calls receives them.
+
+    `accept_risk` sets NIGHTBENCH_ACCEPT_RISK, since tasks and the processes of a night read it for themselves.
+    """
     from infra.settings import Settings  # noqa: PLC0415 - pydantic, which an audit does without
 
+    if accept_risk:
+        os.environ["NIGHTBENCH_ACCEPT_RISK"] = "1"
     return Settings()

@@ -1,23 +1,58 @@
-"""The command that checks this computer."""
+"""The command that checks this computer, and stores what it lacks."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flows.cli.arguments import JsonFlag, examples, read_settings
+from flows.show import console
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
 
 commands = typer.Typer()
 GpuFlag = Annotated[bool, typer.Option("--gpu", help="Check this computer's GPUs and their telemetry instead.")]
+FixFlag = Annotated[
+    bool, typer.Option("--fix", help="Ask once for the token with which a rented machine deletes itself, and store it.")
+]
 
 
 @commands.command(epilog=examples("nightbench doctor", "nightbench doctor --gpu"))
-def doctor(as_json: JsonFlag = False, gpu: GpuFlag = False) -> None:
+def doctor(as_json: JsonFlag = False, gpu: GpuFlag = False, fix: FixFlag = False) -> None:
     """Check whether this computer can run a night, and print how to fix what is missing. Exits 1 if it cannot."""
     from flows.gpu_checks import examine_gpus  # noqa: PLC0415
     from flows.host_checks import examine  # noqa: PLC0415
     from flows.show.checks import show_checks  # noqa: PLC0415
 
-    checks = (examine_gpus if gpu else examine)(read_settings())
+    settings = read_settings()
+    if fix:
+        _ask_for_token(settings)
+    checks = (examine_gpus if gpu else examine)(settings)
     show_checks(checks, as_json=as_json)
     if not all(check.is_good for check in checks):
         raise typer.Exit(1)
+
+
+def _ask_for_token(settings: "Settings") -> None:
+    """Store the token of a rented machine's own switch, unless there is one; it is neither shown nor logged."""
+    from pydantic import SecretStr  # noqa: PLC0415
+
+    from infra.clouds.dead_man_token import SCOPES, check_token, read_token, store_token  # noqa: PLC0415
+
+    if read_token(settings) is not None:
+        console.progress("the token of the machine's own switch is set already")
+        return
+    console.progress(
+        "a rented machine deletes itself at its lease's expiry if it has a token. Create one in the cloud's console "
+        f"with exactly these scopes: {', '.join(SCOPES)}. Every process on the machine can read it, and it can delete "
+        "every machine of its team: use a team of its own"
+    )
+    answer = typer.prompt("Token (not shown; empty: none)", default="", show_default=False, hide_input=True, err=True)
+    if not answer.strip():
+        console.warn("no token was stored: nothing is rented without --accept-risk")
+        return
+    token = SecretStr(answer.strip())
+    warning = check_token(settings, token)
+    if warning is not None:
+        console.warn(warning)
+    console.progress(f"stored in {store_token(settings, token)}, readable by you only")

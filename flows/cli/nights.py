@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import BadRunsError, ObjectStoreError
-from flows.cli.arguments import ApplyRulesFlag, JsonFlag, PocFlag, SuiteArgument, TargetOption, examples, read_settings
+from flows.cli.arguments import (
+    AcceptRiskFlag,
+    ApplyRulesFlag,
+    JsonFlag,
+    PocFlag,
+    SuiteArgument,
+    TargetOption,
+    examples,
+    read_settings,
+)
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 
@@ -32,6 +41,7 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
         bool, typer.Option("--force", help="Run a suite whose model or load does not fit its machine; records say so.")
     ] = False,
     apply_rules: ApplyRulesFlag = False,
+    accept_risk: AcceptRiskFlag = False,
 ) -> None:
     """Run a night: plan, rent, serve, measure, release the machine, load, judge and report.
 
@@ -41,7 +51,7 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
     from infra.processes.machine_lock import MachineLock  # noqa: PLC0415
     from infra.storage import store  # noqa: PLC0415
 
-    settings = read_settings()
+    settings = read_settings(accept_risk=accept_risk)
     target = _checked_target(settings, suite, target, resume, poc=poc, force=force, apply_rules=apply_rules)
     if (target == "local" or is_endpoint(target)) and not wait:
         MachineLock(settings.machine_lock, settings.data).require_free()  # before Prefect starts
@@ -75,7 +85,7 @@ def _checked_target(  # noqa: PLR0913 - each option is an argument
     settings: "Settings", suite: Path, target: str, resume: str | None, *, poc: bool, force: bool, apply_rules: bool
 ) -> str:
     """The target of a night; raises before Prefect starts where it is unknown or the suite cannot be run."""
-    from infra.bootstrap import known_target  # noqa: PLC0415
+    from infra.bootstrap import known_target, require_second_net  # noqa: PLC0415
     from infra.loadgen.suite_file import refuse_forced_resume, require_runnable  # noqa: PLC0415
 
     refuse_forced_resume(resume, force=force, apply_rules=apply_rules)
@@ -85,7 +95,9 @@ def _checked_target(  # noqa: PLR0913 - each option is an argument
         from infra.storage.bucket import find_night  # noqa: PLC0415
 
         target = find_night(settings, resume, console.progress).target
-    return known_target(settings, target)
+    target = known_target(settings, target)
+    require_second_net(settings, target)
+    return target
 
 
 def _how_to_resume(settings: "Settings", night: "str | set[str]") -> str:
@@ -137,7 +149,14 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     """
     from bench.suite.pins import moving_references  # noqa: PLC0415
     from flows.show.plan import show_plan  # noqa: PLC0415
-    from infra.bootstrap import clouds, if_computer_dies, nets, planned_target, why_unreachable  # noqa: PLC0415
+    from infra.bootstrap import (  # noqa: PLC0415
+        clouds,
+        if_computer_dies,
+        nets,
+        planned_target,
+        why_refused_unguarded,
+        why_unreachable,
+    )
     from infra.leases.forecast import forecast_night  # noqa: PLC0415
     from infra.loadgen.suite_file import make_night  # noqa: PLC0415
     from infra.loadgen.suite_lock import read_lock  # noqa: PLC0415
@@ -154,9 +173,10 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
         f"{key} = {reference!r} is not pinned: run `nightbench pin {suite}` before the night"
         for key, reference in moving_references(night.suite).items()
     ]
-    why = why_unreachable(settings, target)
-    refused = [] if why is None else [f"the night would be refused: {why}"]
     minutes = max(machine.lease_minutes for machine in night.suite.machines)
+    unguarded = why_refused_unguarded(settings, target, minutes, expected.usd_per_hour)
+    whys = filter(None, (why_unreachable(settings, target), unguarded))
+    refused = [f"the night would be refused: {why}" for why in whys]
     dies = if_computer_dies(settings, target, minutes, expected.usd_per_hour)
     expected = expected.with_doubts((*unpinned, *refused, *([] if dies is None else [dies])))
     show_plan(night, expected, nets(settings, target), as_json=as_json, full=full)
@@ -170,17 +190,20 @@ def prepare(
         bool, typer.Option("--force", help="Prepare a suite whose nights need --force, since they do not fit.")
     ] = False,
     apply_rules: ApplyRulesFlag = False,
+    accept_risk: AcceptRiskFlag = False,
 ) -> None:
     """Build the golden image for a suite: a machine image with the software its nights need. Measures nothing.
 
     Rents one machine for about an hour, unless the image exists; `nightbench plan` prints the cost. Prints the image's
     name.
     """
+    from infra.bootstrap import require_second_net  # noqa: PLC0415
     from infra.loadgen.suite_file import require_runnable  # noqa: PLC0415
     from tasks.golden import require_images  # noqa: PLC0415
 
-    settings = read_settings()
+    settings = read_settings(accept_risk=accept_risk)
     require_images(settings, target)
+    require_second_net(settings, target)
     require_runnable(suite, target, poc=False, force=force, apply_rules=apply_rules)
     handle_stop_signals(settings.data)
     from flows.prepare import prepare as prepare_flow  # noqa: PLC0415

@@ -52,7 +52,9 @@ def nets_under(*, is_rented: bool, has_switch: bool, server: str | None) -> list
         Net(
             net="machine's own switch",
             is_up=has_switch,
-            stands="at the lease's expiry" if has_switch else "off: NIGHTBENCH_DO_DEAD_MAN_TOKEN is not set",
+            stands="at the lease's expiry"
+            if has_switch
+            else "off: run `nightbench doctor --fix`, or set NIGHTBENCH_DO_DEAD_MAN_TOKEN",
             misses="a revoked token; a machine that hangs or has no network; keys and volumes",
         ),
         Net(
@@ -75,6 +77,18 @@ def exposure(*, has_switch: bool, lease_minutes: int | None = None, usd_per_hour
     usd = "" if usd_per_hour is None else f", at {usd_per_hour:.2f} USD/h or {24 * usd_per_hour:.2f} USD a day"
     return (
         f"if this computer dies, the machine is billed without end{usd}, unless another computer runs "
-        "`nightbench reap` after the lease's expiry: set NIGHTBENCH_DO_DEAD_MAN_TOKEN, or let another computer run it "
-        "each hour"
+        "`nightbench reap` after the lease's expiry: run `nightbench doctor --fix` to store a token with which the "
+        "machine deletes itself, or let another computer run `nightbench reap` each hour"
+    )
+
+
+def why_unguarded(usd: float | None, usd_max: float) -> str | None:
+    """Why a lease that costs this much is not taken without the machine's own switch; None where it may be."""
+    if usd is not None and usd <= usd_max:
+        return None
+    cost = "the price of the lease is unknown" if usd is None else f"the lease costs up to {usd:.2f} USD"
+    return (
+        f"{cost} and the machine has no switch of its own, so it is billed without end if this computer dies; "
+        f"NIGHTBENCH_UNGUARDED_USD_MAX allows {usd_max:.2f} USD without it: run `nightbench doctor --fix`, or accept "
+        "the risk with --accept-risk (deployments: NIGHTBENCH_ACCEPT_RISK=1)"
     )

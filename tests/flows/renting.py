@@ -107,6 +107,7 @@ def renting(folder: Path, house: NightFixture) -> Iterator[Account]:
         emulator.behaviour.delays.snapshot_s_per_gb /= SPEED  # half an hour of the cloud's would be half a minute here
         settings = {
             "NIGHTBENCH_DO_TOKEN": emulator.token,
+            "NIGHTBENCH_ACCEPT_RISK": "1",  # tests of the second net take it away
             "NIGHTBENCH_DO_ENDPOINT": emulator.url,
             "NIGHTBENCH_DO_CA": str(emulator.ca),
             "NIGHTBENCH_DO_SETTLE_S": "2",

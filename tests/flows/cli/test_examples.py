@@ -84,6 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iter
             "NIGHTBENCH_VLLM_EXECUTABLE": str(here / "vllm"),
             "NIGHTBENCH_VLLM_RS": str(here / "nowhere"),
             "NIGHTBENCH_DO_TOKEN": cloud.token,
+            "NIGHTBENCH_ACCEPT_RISK": "1",
             "NIGHTBENCH_DO_ENDPOINT": cloud.url,
             "NIGHTBENCH_DO_CA": str(cloud.ca),
             "NIGHTBENCH_DO_SETTLE_S": "0",

@@ -26,7 +26,7 @@ def test_a_net_that_needs_a_setting_is_shown_as_off_with_its_name() -> None:
 
     assert off == {
         "worker's hook": "off: PREFECT_API_URL is not set",
-        "machine's own switch": "off: NIGHTBENCH_DO_DEAD_MAN_TOKEN is not set",
+        "machine's own switch": "off: run `nightbench doctor --fix`, or set NIGHTBENCH_DO_DEAD_MAN_TOKEN",
     }
 
 
@@ -42,7 +42,7 @@ def test_without_the_switch_the_death_of_this_computer_is_billed_without_end() -
     assert (
         "billed without end, at 2.59 USD/h or 62.16 USD a day, unless another computer runs `nightbench reap`" in told
     )
-    assert "set NIGHTBENCH_DO_DEAD_MAN_TOKEN" in told
+    assert "run `nightbench doctor --fix`" in told
 
 
 def test_with_the_switch_it_is_billed_until_the_lease_expires() -> None:
