@@ -5,6 +5,7 @@ What a fault lets through is moto's answer; who uploads and reads here is the re
 
 import os
 import re
+import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterable
@@ -160,3 +161,10 @@ class _Quiet(WSGIRequestHandler):
 
     def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002 - as its base names it
         """Keep quiet."""
+
+
+if __name__ == "__main__":  # for who needs it in a process of its own: it serves until its input ends
+    with Bucket(sys.argv[1]) as bucket:
+        sys.stdout.write(f"{bucket.endpoint}\n")
+        sys.stdout.flush()
+        sys.stdin.read()

@@ -28,6 +28,7 @@ from warehouse.rebuild import rebuild
 
 NIGHT, OTHER = "2026-03-01", "other.json"
 RESULTS = Path(__file__).parents[1] / "data" / "vllm-results"
+PROGRESS = 10  # kills between two lines of output
 EVERY_OTHER_LOAD = 10  # one kill in ten is followed by a load of something else, the others by a reader
 SEED = 11
 IMPORTED_BY_A_LOAD = ("great_expectations.expectations", "great_expectations.render.renderer")
@@ -162,6 +163,9 @@ def main(folder: Path, name: str, steps: int, randoms: int) -> None:
         kills.again()
         moment = moments.uniform(0.0, kills.cpu_s)
         kills.look(killed_after(moment, kills.work, kills.data), f"after {moment:.4f} s")
+        if kills.killed % PROGRESS == 0:
+            sys.stdout.write(f"{name}: {kills.killed} kills, {dict(kills.left)}\n")
+            sys.stdout.flush()
     sys.stdout.write(f"{name}: {dict(kills.left)}\n")
 
 
