@@ -1,52 +1,90 @@
-"""Marks flow runs as crashed whose process and worker both died; the next night would wait for them for ever.
+"""Marks flow runs whose process has ended without telling the server; the next night would wait for them for ever.
 
 A worker reports a process id to the server, but not its host. So a night holds a lock while its process lives, and a
-run counts as dead only if its lock is free and the server still lists it as running.
+run counts as dead only if its lock is free and the server still lists it as running. A night that found the server lost
+leaves its final state in the lock's file.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
 from prefect import runtime
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.objects import State, StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
+from pydantic import BaseModel, ValidationError
 
-from infra.processes.liveness import dead_names, liveness_lock, remove_lock
+from infra.processes.liveness import dead_names, keep_text, liveness_lock, read_text, remove_lock
 
 UNFINISHED = (StateType.RUNNING, StateType.CANCELLING)
+# A worker marks a run as crashed whose process it lost; what the run itself has left is more exact.
+WITHOUT_END = (*UNFINISHED, StateType.CRASHED)
+
+
+class FinalState(BaseModel):
+    """The state in which a run ended that could not report it."""
+
+    type: StateType
+    name: str
+    message: str | None
+
+
+@dataclass(frozen=True)
+class LivenessLock:
+    """The lock of one flow run."""
+
+    data: Path
+    run_id: str
+
+    def keep(self, state: State[object]) -> None:
+        """Leave this state in the lock's file, for the reaper that finds the lock free."""
+        final = FinalState(type=state.type, name=state.name or state.type.value.capitalize(), message=state.message)
+        keep_text(self.data, self.run_id, final.model_dump_json())
 
 
 @contextmanager
-def hold_liveness_lock(data: Path) -> Iterator[None]:
+def hold_liveness_lock(data: Path) -> Iterator[LivenessLock]:
     """Hold this flow run's liveness lock during the block, so that a reaper sees that its process lives."""
-    run_id = runtime.flow_run.id
-    with liveness_lock(data.absolute(), str(run_id)):
-        yield
+    lock = LivenessLock(data.absolute(), str(runtime.flow_run.id))
+    with liveness_lock(lock.data, lock.run_id):
+        yield lock
 
 
-def crash_dead_runs(data: Path) -> list[str]:
-    """Mark every dead run as crashed and return their names; their concurrency slots become free."""
+def report_dead_runs(data: Path) -> list[str]:
+    """Report every dead run to the server and return what was reported; their places in the queue become free."""
     found = []
     for run_id in dead_names(data.absolute()):
-        name = _crash(run_id)
+        reported = _report(run_id, _final_state(data.absolute(), run_id))
         remove_lock(data.absolute(), run_id)
-        found += [name] if name else []
+        found += [reported] if reported else []
     return found
 
 
-def _crash(run_id: str) -> str | None:
-    """Mark an unfinished run as crashed and return its name; None if it has finished or this server lacks it."""
+def _final_state(data: Path, run_id: str) -> FinalState | None:
+    """What the run left; None if its process was killed."""
+    try:
+        return FinalState.model_validate_json(read_text(data, run_id))
+    except ValidationError:
+        return None
+
+
+def _report(run_id: str, final: FinalState | None) -> str | None:
+    """Report one run and return a sentence; None if the server knows its end, or does not know the run."""
     with get_client(sync_client=True) as client:
         try:
             run = client.read_flow_run(UUID(run_id))
         except (ObjectNotFound, ValueError):
             return None
-        if run.state is None or run.state.type not in UNFINISHED:
+        if run.state is None or run.state.type not in (UNFINISHED if final is None else WITHOUT_END):
             return None
-        message = "its process is gone: the reaper found its liveness lock free"
-        client.set_flow_run_state(run.id, Crashed(message=message), force=True)
-        return run.name
+        if final is None:
+            message = "its process is gone: the reaper found its liveness lock free"
+            client.set_flow_run_state(run.id, Crashed(message=message), force=True)
+            return f"flow run {run.name} is marked as crashed: its process is gone"
+        message = f"{final.message or 'It ended'} (reported later: the server did not respond at its end)"
+        client.set_flow_run_state(run.id, State(type=final.type, name=final.name, message=message), force=True)
+        return f"flow run {run.name} ended as {final.name} while the server did not respond"

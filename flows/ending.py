@@ -4,12 +4,14 @@ import atexit
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from infra.processes import detached
 
 INTERRUPTED, TERMINATED = 130, 143
+_AT_ONCE = threading.Event()
 
 
 def handle_stop_signals(data: Path) -> None:
@@ -45,8 +47,20 @@ def run_program(main: Callable[[], None]) -> None:
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             codes.append(end.code or 0)
+        _end_if_at_once(codes)
         raise
     codes.append(0)
+    _end_if_at_once(codes)
+
+
+def end_at_once() -> None:
+    """Make `run_program` wait for no thread: Prefect's would send their log to a lost server for minutes."""
+    _AT_ONCE.set()
+
+
+def _end_if_at_once(codes: list[int]) -> None:
+    if codes and _AT_ONCE.is_set():
+        atexit._run_exitfuncs()  # noqa: SLF001 - what Python itself calls, after it has waited for threads
 
 
 def _exit_now(codes: list[int]) -> None:

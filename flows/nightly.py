@@ -5,6 +5,7 @@ tasks/task.py. They are never a parameter of a flow or task: Prefect may record 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -21,18 +22,18 @@ from bench.errors import (
 )
 from bench.record import NightRecord, PlannedRun
 from bench.suite.endpoint import is_endpoint
-from flows.dead_runs import hold_liveness_lock
 from flows.defaults import DEFAULT, choose, run_name
+from flows.deployed import is_deployed, require_listed
 from flows.end_state import ended, is_at_its_end
+from flows.lost_server import run_to_its_end
 from flows.machines import run_machines
 from flows.models import MachineModels
+from flows.preparing import prepare_in_parallel
 from flows.rental import release_at_end
 from flows.serving import Started, require_fit, start_server, with_failed_starts
 from flows.suspects import measure_suspects
 from infra.agent.operations import MachinePaths
-from infra.agent.prepare import Prepared
 from infra.bootstrap import clouds, ledger_file, wanted_machine
-from infra.clouds.volume_cloud import Volume
 from infra.engines.canary import CanaryRequest
 from infra.engines.endpoint import NOT_OURS
 from infra.engines.server import EngineAt, RunningServer
@@ -50,10 +51,11 @@ from tasks.canary import canary_after, canary_before, canary_request
 from tasks.control import after_start, control_run, prepare_control
 from tasks.golden import find_golden
 from tasks.loading import judge, load, report, report_suite
-from tasks.machine import as_rented, prepare_machine, provision, reach
+from tasks.machine import as_rented, provision, reach
 from tasks.measuring import has_tasks, is_serving, lineage_of, make_context, measure, run_lm_eval, shut_down
 from tasks.model_cache import fill_bucket
 from tasks.planning import hold_machine, plan_night, runs_elsewhere
+from tasks.task import night_task
 from tasks.upload import upload_runs
 from tasks.volumes import attach_volume
 from warehouse.judging.expectations import imported_meanwhile
@@ -63,7 +65,11 @@ from warehouse.load import LoadSummary
 def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
     """Release what this flow run or a dead night left rented; Prefect passes the three arguments by these names."""
     del flow, flow_run, state
-    settings = Settings()
+    release_all(Settings())
+
+
+def release_all(settings: Settings) -> None:
+    """Release what this process or a dead night left rented."""
     leftovers.release_leftovers(settings.data, ledger_file(settings), clouds(settings), include_own=True)
 
 
@@ -109,10 +115,16 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     refuse_forced_resume(resume, force=force, apply_rules=apply_rules)
     settings = Settings()
     suite, target = choose(settings, suite, target)
-    with hold_liveness_lock(settings.data), hold_machine(settings, target, resume, wait=wait) as name_night:
-        night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force, apply_rules=apply_rules)
-        name_night(night)
-        return ended(run_night(settings, night, Path(suite), wait=wait))
+    if is_deployed():
+        require_listed(settings, Path(suite), target, resume)
+
+    def whole_night() -> LoadSummary:
+        with hold_machine(settings, target, resume, wait=wait) as name_night:
+            night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force, apply_rules=apply_rules)
+            name_night(night)
+            return ended(run_night(settings, night, Path(suite), wait=wait))
+
+    return run_to_its_end(settings.data, whole_night, partial(release_all, settings))
 
 
 def run_night(settings: Settings, night: NightRecord, suite: Path, *, wait: bool) -> LoadSummary:
@@ -144,10 +156,12 @@ def try_machines(settings: Settings, night: NightRecord, progress: UUID, *, wait
     return run_machines(settings, night, benchmark)
 
 
-@flow(name="benchmark-machine", flow_run_name="machine for {night.night}", validate_parameters=False)
-def benchmark_machine(night: NightRecord, progress: UUID, wait: bool = False) -> None:
-    """Rent one machine, run every missing run of its night on it, and always release it."""
-    settings = Settings()
+@night_task("machine for {night.night}")
+def benchmark_machine(settings: Settings, night: NightRecord, progress: UUID, wait: bool = False) -> None:
+    """Rent one machine, run every missing run of its night on it, and always release it.
+
+    A task and no flow: the engine of a flow asks Prefect's server at its end, while the machine may still bill.
+    """
     golden = find_golden(night)
     with release_at_end(settings, night.night, night.suite.machine.name) as rental:
         rental.lease = lease = provision(night, golden, wait=wait)
@@ -182,21 +196,6 @@ def measure_endpoint(settings: Settings, night: NightRecord, lease: Lease, progr
     context = make_context(night, lease, paths, None, calibration, lineage_of(settings, night, lease, None))
     models = MachineModels(settings, lease, paths, {night.suite.model.source: None})
     measure_runs(settings, context, NOT_OURS, models, progress)
-
-
-def prepare_in_parallel(
-    settings: Settings, night: NightRecord, lease: Lease, paths: MachinePaths, volume: Volume | None
-) -> Prepared:
-    """Install the engine while the model downloads; each is a stage with a cost of its own."""
-    file = ledger_file(settings)
-    with (
-        record_stage(file, night, lease.lease_id, "software") as software,
-        record_stage(file, night, lease.lease_id, "model") as model,
-    ):
-        prepared = prepare_machine(lease, paths, night.suite, volume)
-        software.lasted(prepared.stage_s["engine"])
-        model.lasted(prepared.stage_s["model"])
-    return prepared
 
 
 def measure_control(settings: Settings, context: RunContext, lease: Lease, paths: MachinePaths) -> None:

@@ -8,7 +8,8 @@ from prefect.artifacts import create_table_artifact
 from bench.errors import NightbenchError
 from bench.machine_nights import machine_nights
 from bench.record import NightRecord
-from flows.nightly import prepare_in_parallel, release_leftovers
+from flows.nightly import release_leftovers
+from flows.preparing import prepare_in_parallel
 from flows.rental import Rental, release_at_end
 from infra.bootstrap import ledger_file
 from infra.clouds.cloud import Snapshot
@@ -47,7 +48,7 @@ def prepare(suite: str, target: str = "digitalocean", force: bool = False, apply
     night = plan_preparation(Path(suite), target, force=force, apply_rules=apply_rules)
     parts = machine_nights(night)
     images = {image.name: image for image in (replicate(part, ready_golden(part)) for part in parts)}
-    prune_images(night, list(images.values()))
+    prune_images(night)
     rows = [
         {"name": image.name, "regions": ", ".join(image.regions), "size_gb": image.size_gb} for image in images.values()
     ]

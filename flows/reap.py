@@ -4,7 +4,7 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_table_artifact
 
 from bench.errors import LeaseError
-from flows.dead_runs import crash_dead_runs
+from flows.dead_runs import report_dead_runs
 from infra.bootstrap import clouds, ledger_file
 from infra.leases.leftovers import release_leftovers
 from infra.settings import Settings
@@ -14,7 +14,8 @@ from infra.settings import Settings
 def reap(everything: bool = False) -> list[str]:
     """Return the ids of the released machines; fail if one could not be released.
 
-    A night whose process and worker both died is marked as crashed, so that the next one does not wait for it.
+    A night whose process and worker both died is marked as crashed, so that the next one does not wait for it. A night
+    that ended while the server did not respond gets the state in which it ended.
 
     Args:
         everything: Include machines that are in use
@@ -29,8 +30,8 @@ def reap(everything: bool = False) -> list[str]:
     for stranger in reaped.unrecognized:
         log.warning("has our prefix but not our name format, so it was kept: %s", stranger)
     create_table_artifact([{"machine_id": name} for name in gone], key="reaped", description="Released machines")
-    for name in crash_dead_runs(settings.data):
-        log.warning("flow run %s is marked as crashed: its process is gone", name)
+    for reported in report_dead_runs(settings.data):
+        log.warning("%s", reported)
     if reaped.failed:
         raise LeaseError(f"not released and may still be billed: {reaped.why()}")
     return gone

@@ -2,9 +2,10 @@
 
 import os
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bench.machine.names import PREFIX
 
@@ -45,6 +46,12 @@ class Settings(BaseSettings):
     prefix: str = Field(default=PREFIX, pattern="^[a-z0-9]+$")  # of the names of everything that is rented
     capacity_wait_s: float = Field(default=900.0, ge=0)  # how long to wait for a machine while a cloud has no capacity
     endpoint_api_key: SecretStr | None = None  # of a server that already runs; see infra/engines/secret_environment.py
+    # Of runs that are started through a deployment: whoever reaches Prefect's API chooses their parameters.
+    deployed_targets: Annotated[tuple[str, ...], NoDecode] = (
+        "local",
+        "digitalocean",
+    )  # also the only URLs with the key
+    deployed_suites: Path | None = None  # a folder of suites besides the checkout's
     do_token: SecretStr | None = None  # of DigitalOcean, or of a cloud with its API
     do_endpoint: str = "https://api.digitalocean.com"
     do_ca: Path | None = None  # further trusted certificates, for an endpoint that is not public
@@ -77,3 +84,9 @@ class Settings(BaseSettings):
     ssh_patience_s: float = Field(default=120.0, gt=0)  # how long a machine in use may be unreachable
     machine_python: str | None = None  # on a machine over SSH, with all packages; None: an environment is built
     git_commit: str | None = None  # the commit, if the code is installed without its git folder
+
+    @field_validator("deployed_targets", mode="before")
+    @classmethod
+    def _split(cls, listed: object) -> object:
+        """A variable holds the targets with spaces or commas between them."""
+        return tuple(listed.replace(",", " ").split()) if isinstance(listed, str) else listed

@@ -1,27 +1,25 @@
 """What the Prefect UI shows of a night: its plan, one progress bar, results, findings, and a link to the report."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
-import httpx
 from prefect.artifacts import (
     create_link_artifact,
     create_progress_artifact,
     create_table_artifact,
     update_progress_artifact,
 )
-from prefect.exceptions import PrefectException
 
 from bench.plan import cells
 from bench.record import NightRecord
 from infra.settings import Settings
+from tasks.server_calls import post
 from tasks.task import night_task
 from warehouse.lake.query import run_sql
 
-LOG = logging.getLogger("nightbench")
 # As many columns as the UI shows without scrolling; the long sentence comes last.
 RESULTS = """
 SELECT scenario, "repeat", verdict, completed, failed, output_throughput_tok_per_s AS tok_per_s,
@@ -31,19 +29,30 @@ FROM results WHERE night = ? ORDER BY scenario, scenario_id, "repeat"
 FINDINGS = 'SELECT scenario, "repeat", severity, code, doubts, message FROM findings_worst WHERE night = ?'
 
 
+# The server's ids of progress bars by ours: a bar has an id before the server has responded.
+BARS: dict[UUID, UUID] = {}
+
+
 @night_task("show plan")
 def show_plan(settings: Settings, night: NightRecord) -> None:
     """Publish the plan as a table."""
     del settings
     rows = [asdict(cell) for cell in cells(night.runs)]
-    create_table_artifact(rows, key="plan", description=f"Plan of night {night.night}, suite {night.suite.name}")
+    description = f"Plan of night {night.night}, suite {night.suite.name}"
+    post("the plan", partial(create_table_artifact, rows, key="plan", description=description))
 
 
 def start_progress(night: NightRecord, missing: int) -> UUID:
     """Create the night's progress bar in the flow run that calls this; a resumed night starts at its finished share."""
-    done_percent = 100 * (1 - missing / len(night.runs))
-    description = f"Runs of night {night.night}"
-    return UUID(str(create_progress_artifact(done_percent, key="progress", description=description)))
+    bar = uuid4()
+
+    def create() -> None:
+        done_percent = 100 * (1 - missing / len(night.runs))
+        description = f"Runs of night {night.night}"
+        BARS[bar] = UUID(str(create_progress_artifact(done_percent, key="progress", description=description)))
+
+    post("the progress", create)
+    return bar
 
 
 class NightProgress:
@@ -51,7 +60,7 @@ class NightProgress:
 
     `elsewhere` counts the runs of the night's other machines: those that are finished, and all.
 
-    It is for display only: if Prefect's API does not respond, it stops and the night goes on.
+    It is for display only: no call waits for Prefect's server, which gets the newest value when it responds.
     """
 
     def __init__(
@@ -60,8 +69,7 @@ class NightProgress:
         self._total = total
         self._elsewhere = elsewhere
         self._done = done
-        self._id = artifact
-        self.is_lost = False
+        self._bar = artifact
         self.within_run(0.0)
 
     def _percent(self, share: float) -> float:
@@ -70,13 +78,13 @@ class NightProgress:
 
     def within_run(self, share: float) -> None:
         """Show the share done of the run in progress."""
-        if self.is_lost:
-            return
-        try:
-            update_progress_artifact(self._id, self._percent(min(share, 1.0)))
-        except (httpx.HTTPError, PrefectException) as error:
-            self.is_lost = True
-            LOG.warning("the progress bar is no longer updated: %s", error)
+        percent = self._percent(min(share, 1.0))
+
+        def update() -> None:
+            if self._bar in BARS:
+                update_progress_artifact(BARS[self._bar], percent)
+
+        post("the progress", update, self._bar)
 
     def run_is_over(self, waiting: int | None = None) -> None:
         """Count one more finished run; so many are `waiting`, where another may have followed from it."""
@@ -92,9 +100,11 @@ def show_results(settings: Settings, night: str, page: Path) -> None:
     for key, sql in (("results", RESULTS), ("findings", FINDINGS)):
         found = run_sql(data, sql, (night,)).dicts()
         rows = [{name: _shown(value) for name, value in row.items()} for row in found]
-        create_table_artifact(rows, key=key, description=f"{key.capitalize()} of night {night}")
+        description = f"{key.capitalize()} of night {night}"
+        post(f"the {key}", partial(create_table_artifact, rows, key=key, description=description))
     # Browsers do not open a local file from a web page, so the description holds the path to copy.
-    create_link_artifact(page.as_uri(), link_text=f"Report of night {night}", key="report", description=str(page))
+    text, path = f"Report of night {night}", str(page)
+    post("the report", partial(create_link_artifact, page.as_uri(), link_text=text, key="report", description=path))
 
 
 def _shown(value: object) -> object:

@@ -1,6 +1,7 @@
 """Commands that plan, run and prepare nights."""
 
 import gc
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,8 @@ from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from infra.settings import Settings
 
 commands = typer.Typer()
@@ -57,18 +60,10 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
         MachineLock(settings.machine_lock, settings.data).require_free()  # before Prefect starts
     known = set(store.nights(settings.data))
     handle_stop_signals(settings.data)
-    from flows.temporary_server import temporary_server  # noqa: PLC0415
-
     exit_code = 0
+    decided = {"poc": poc, "wait": wait, "force": force, "apply_rules": apply_rules}
     try:
-        gc.disable()  # what imports make stays: to look through it costs a second of CPU time
-        with temporary_server():
-            from flows.nightly import nightly  # noqa: PLC0415
-
-            gc.freeze()
-            gc.enable()
-            decided = {"poc": poc, "wait": wait, "force": force, "apply_rules": apply_rules}
-            night = nightly(suite=str(suite), target=target, resume=resume, **decided).night
+        night = _run_nightly(suite, target, resume, decided)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
         raise typer.Exit(exit_code_of(stop)) from stop
@@ -79,6 +74,21 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
     show_night(settings.data, night)
     upload = _exit_code_of_upload(settings, night)
     raise typer.Exit(exit_code or upload)
+
+
+def _run_nightly(suite: Path, target: str, resume: str | None, decided: "Mapping[str, bool]") -> str:
+    """Run the flow and return the name of its night, on the server that PREFECT_API_URL names or a temporary one."""
+    from flows.temporary_server import temporary_server  # noqa: PLC0415
+
+    gc.disable()  # what imports make stays: to look through it costs a second of CPU time
+    with temporary_server():
+        from flows.lost_server import outcome_without_server  # noqa: PLC0415
+        from flows.nightly import nightly  # noqa: PLC0415
+
+        gc.freeze()
+        gc.enable()
+        flow = partial(nightly, suite=str(suite), target=target, resume=resume, **decided)
+        return outcome_without_server(flow).night
 
 
 def _checked_target(  # noqa: PLR0913 - each option is an argument

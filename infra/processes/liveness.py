@@ -13,7 +13,8 @@ FOLDER = "living"
 def liveness_lock(data: Path, name: str) -> Iterator[None]:
     """Hold a lock of this name during the block; a folder that cannot be written is ignored.
 
-    The file is renamed to its place after it is locked, so that it is never free while its process runs.
+    The file is renamed to its place after it is locked, so that it is never free while its process runs. It is deleted
+    at the end of the block, unless something was written to it: then it stays for whoever finds it free.
     """
     file = None
     with suppress(OSError):
@@ -26,8 +27,23 @@ def liveness_lock(data: Path, name: str) -> Iterator[None]:
         yield
     finally:
         if file is not None:
-            (data / FOLDER / name).unlink(missing_ok=True)
+            if not read_text(data, name):
+                (data / FOLDER / name).unlink(missing_ok=True)
             file.close()
+
+
+def keep_text(data: Path, name: str, text: str) -> None:
+    """Write a text to the file of a lock that this process holds; a folder that cannot be written is ignored."""
+    with suppress(OSError):
+        (data / FOLDER / name).write_text(text, encoding="utf-8")
+
+
+def read_text(data: Path, name: str) -> str:
+    """The text in the file of a lock; empty if there is none."""
+    try:
+        return (data / FOLDER / name).read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def dead_names(data: Path) -> list[str]:

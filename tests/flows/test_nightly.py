@@ -3,7 +3,6 @@
 import json
 import shutil
 import socket
-from uuid import uuid4
 
 import pytest
 from prefect.client.orchestration import get_client
@@ -14,7 +13,6 @@ from prefect.client.schemas.filters import (
     FlowRunFilterName,
 )
 from prefect.client.schemas.objects import Artifact
-from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from bench.errors import BudgetError, MachineInUseError, ModelError, NoSpaceError
 from infra.clouds.cloud import Offer
@@ -24,7 +22,6 @@ from infra.processes.machine_lock import MachineLock
 from infra.reporting import silent
 from infra.settings import Settings
 from infra.storage import store
-from tasks.artifacts import NightProgress
 from tests.flows.conftest import ABOUT_SPEED, Ended, NightFixture, may_be, run_nightly
 from tests.pairs import thin_matrix
 from warehouse.lake.query import run_sql
@@ -341,16 +338,6 @@ def test_a_crash_anywhere_leaves_nothing_rented_and_nothing_running(
 
 def test_the_ui_shows_plan_progress_results_findings_and_the_report(past: NightFixture) -> None:
     assert {"plan", "progress", "results", "findings", "report"} <= shown_by(past).keys()
-
-
-def test_progress_that_cannot_be_shown_costs_no_measurement() -> None:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))  # bound but not listening: nobody answers there
-        nobody = f"http://127.0.0.1:{bound.getsockname()[1]}/api"
-        with temporary_settings({PREFECT_API_URL: nobody, PREFECT_CLIENT_MAX_RETRIES: 0}):
-            progress = NightProgress(total=1, done=0, artifact=uuid4())
-
-    assert progress.is_lost
 
 
 @pytest.mark.usefixtures("nights_without_prefect")

@@ -1,0 +1,50 @@
+"""What a run may do that is started through a deployment: its parameters come from whoever reaches Prefect's API.
+
+A suite starts programs on its machine, and a target rents machines or receives an API key. So the worker's settings
+list the targets, and name the folder of suites. The command line is its user's own and is not limited.
+"""
+
+from pathlib import Path
+
+from prefect.context import FlowRunContext
+
+from bench.errors import UsageError
+from infra.bootstrap import planned_target
+from infra.settings import Settings
+from infra.storage import store
+
+SUITES = Path(__file__).parent.parent / "suites"
+
+
+def is_deployed() -> bool:
+    """Whether this flow run was started through a deployment."""
+    context = FlowRunContext.get()
+    return context is not None and getattr(context.flow_run, "deployment_id", None) is not None
+
+
+def require_listed(settings: Settings, suite: Path, target: str, resume: str | None) -> None:
+    """Raise UsageError, before anything is started, where a deployed run asks for what the settings do not list."""
+    _require_folder(settings, suite)
+    if resume is not None:
+        if Path(resume).name != resume:
+            raise UsageError(f"resume {resume!r} is no name of a night, such as 2026-03-01T010000Z")
+        target = store.read_night(settings.data, resume).target
+    _require_target(settings, target)
+
+
+def _require_folder(settings: Settings, suite: Path) -> None:
+    folders = [SUITES, *([] if settings.deployed_suites is None else [settings.deployed_suites])]
+    if not any(suite.resolve().is_relative_to(folder.resolve()) for folder in folders):
+        raise UsageError(
+            f"suite {suite} is refused: a run of a deployment uses suites in {' or '.join(map(str, folders))} only; "
+            "move it there, or set NIGHTBENCH_DEPLOYED_SUITES to its folder for the worker"
+        )
+
+
+def _require_target(settings: Settings, target: str) -> None:
+    listed = {planned_target(one) for one in settings.deployed_targets}
+    if planned_target(target) not in listed:
+        raise UsageError(
+            f"target {target} is refused: a run of a deployment measures on {', '.join(sorted(listed)) or 'nothing'} "
+            "only; add it to NIGHTBENCH_DEPLOYED_TARGETS of the worker"
+        )
