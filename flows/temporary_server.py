@@ -1,12 +1,20 @@
 """Prefect's temporary API server, of a night that is run without PREFECT_API_URL."""
 
+import contextvars
+import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import prefect.context
+from prefect.context import SettingsContext
 from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
     PREFECT_API_URL,
     PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+    PREFECT_SERVER_API_AUTH_STRING,
+    PREFECT_SERVER_CORS_ALLOWED_ORIGINS,
+    PREFECT_SERVER_CSRF_PROTECTION_ENABLED,
     PREFECT_SERVER_EPHEMERAL_ENABLED,
     temporary_settings,
 )
@@ -18,8 +26,9 @@ from warehouse.judging.expectations import great_expectations
 def temporary_server() -> Iterator[None]:
     """Start the server that a flow would start, while this process imports what its night needs.
 
-    It has no heartbeats, which nothing on it reads: each flow would wait up to a second for the end of its own. Does
-    nothing where PREFECT_API_URL names a server. Raises what Prefect raises if the server does not start.
+    It asks for a login that only this process has. It has no heartbeats, which nothing on it reads: each flow would
+    wait up to a second for the end of its own. Does nothing where PREFECT_API_URL names a server. Raises what Prefect
+    raises if the server does not start.
     """
     if PREFECT_API_URL.value() or not PREFECT_SERVER_EPHEMERAL_ENABLED.value():
         yield
@@ -27,8 +36,8 @@ def temporary_server() -> Iterator[None]:
     from prefect.server.api.server import SubprocessASGIServer  # noqa: PLC0415 - takes seconds, and only this needs it
 
     server = SubprocessASGIServer()
-    with ThreadPoolExecutor(1, "temporary-server") as pool:
-        started = pool.submit(server.start)
+    with _protected(), ThreadPoolExecutor(1, "temporary-server") as pool:
+        started = pool.submit(contextvars.copy_context().run, server.start)
         try:
             import flows.nightly  # noqa: F401, PLC0415
 
@@ -37,5 +46,27 @@ def temporary_server() -> Iterator[None]:
         except BaseException:
             server.stop()  # else the thread, and with it this process, would wait until the server has started
             raise
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        yield
+        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+            yield
+
+
+@contextmanager
+def _protected() -> Iterator[None]:
+    """A login of this process alone: every user and every page in a browser reaches a port of this computer.
+
+    For all threads: those of Prefect that send logs and events know no settings of a context.
+    """
+    login = f"nightbench:{secrets.token_urlsafe(24)}"
+    protection = {
+        PREFECT_SERVER_API_AUTH_STRING: login,
+        PREFECT_API_AUTH_STRING: login,
+        PREFECT_SERVER_CSRF_PROTECTION_ENABLED: True,
+        PREFECT_SERVER_CORS_ALLOWED_ORIGINS: "http://127.0.0.1",  # no page has this origin: there is no UI
+    }
+    before = prefect.context.GLOBAL_SETTINGS_CONTEXT
+    with temporary_settings(protection):
+        prefect.context.GLOBAL_SETTINGS_CONTEXT = SettingsContext.get() or before
+        try:
+            yield
+        finally:
+            prefect.context.GLOBAL_SETTINGS_CONTEXT = before

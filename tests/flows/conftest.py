@@ -172,7 +172,11 @@ def make_house(folder: Path, prefect_home: Path) -> NightFixture:
     executable.write_text(f'#!/bin/sh\nexec "{sys.executable}" -u "{TRUTH_SERVER}" "$@"\n')
     executable.chmod(0o755)
     data = folder / "data"
-    settings = {"NIGHTBENCH_DATA": str(data), "NIGHTBENCH_VLLM_EXECUTABLE": str(executable)}
+    settings = {
+        "NIGHTBENCH_DATA": str(data),
+        "NIGHTBENCH_VLLM_EXECUTABLE": str(executable),
+        "NIGHTBENCH_DEPLOYED_SUITES": str(folder),
+    }
     environment = {**os.environ, **settings, "PREFECT_HOME": str(prefect_home)}
     for name in ("PREFECT_API_URL", "PREFECT_API_DATABASE_CONNECTION_URL"):
         environment.pop(name, None)
@@ -183,7 +187,7 @@ def make_house(folder: Path, prefect_home: Path) -> NightFixture:
 
 def live_in(house: NightFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this very process have the house's settings."""
-    for name in ("NIGHTBENCH_DATA", "NIGHTBENCH_VLLM_EXECUTABLE"):
+    for name in ("NIGHTBENCH_DATA", "NIGHTBENCH_VLLM_EXECUTABLE", "NIGHTBENCH_DEPLOYED_SUITES"):
         monkeypatch.setenv(name, house.environment[name])
 
 

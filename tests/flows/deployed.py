@@ -24,8 +24,9 @@ def _say(argv: list[str], env: dict[str, str]) -> None:
 
 
 def deploy(home: Path, url: str) -> None:
-    """Let a server know the pool and every deployment."""
+    """Let a server know the pool, the queue of nights and every deployment."""
     _say(["work-pool", "create", "--type", "process", "nightbench"], environment(home, url))
+    _say(["work-queue", "create", "nights", "--pool", "nightbench", "--limit", "1"], environment(home, url))
     _say(["deploy", "--all"], environment(home, url))
 
 

@@ -107,11 +107,31 @@ def is_healthy(url: str) -> bool:
         return False
 
 
-def start_server(home: Path) -> tuple[Service, str]:
-    """Start a server, which schedules nothing and shows no pages, and return its address."""
+def refuses_others(url: str, login: str | None = None) -> None:
+    """A server asks everybody for its login; and it lets no page of another origin in, nor a login without a token."""
+    foreign = {"Origin": "http://elsewhere.example"}
+    answers = [
+        client().get(f"{url}/admin/settings", headers=foreign),
+        client().post(f"{url}/flows/", json={"name": "foreign"}, headers=foreign),
+    ]
+    assert {answer.status_code for answer in answers} <= {401, 403}
+    assert not any("access-control-allow-origin" in answer.headers for answer in answers)
+    if login is not None:
+        known = httpx.BasicAuth(*login.split(":", 1))
+        assert client().get(f"{url}/admin/settings", auth=known).is_success
+        forged = client().post(f"{url}/flows/", json={"name": "foreign"}, headers=foreign, auth=known)
+        assert (forged.status_code, forged.json()["detail"]) == (403, "Missing CSRF token.")
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+def start_server(home: Path, port: int | None = None) -> tuple[Service, str]:
+    """Start a server, which schedules nothing and shows no pages, and return its address."""
+    port = port or free_port()
     url = f"http://127.0.0.1:{port}/api"
     where = {"PREFECT_SERVER_API_HOST": "127.0.0.1", "PREFECT_SERVER_API_PORT": str(port)}
     quiet = {"PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false", "PREFECT_SERVER_UI_ENABLED": "false"}

@@ -12,7 +12,7 @@ from prefect.client.schemas.schedules import CronSchedule
 from prefect.flow_engine import run_flow
 from prefect.states import Cancelling
 
-from bench.errors import BadRunsError
+from bench.errors import BadRunsError, UsageError
 from flows.end_state import is_at_its_end
 from flows.nightly import nightly
 from infra.no_telemetry import QUIET
@@ -67,6 +67,21 @@ def test_a_deployed_night_of_failed_runs_ends_as_failed_and_is_not_run_again(
     assert house.leftovers() == NOTHING
 
 
+@pytest.mark.usefixtures("prefect_api")
+def test_a_deployed_night_of_a_suite_or_a_target_that_is_not_listed_is_refused(
+    api: SyncPrefectClient, house: NightFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NIGHTBENCH_DEPLOYED_SUITES")
+    asked = {"suite": str(house.suite)}, {"target": "http://127.0.0.1:9"}
+    for parameters, why in zip(asked, ("suite .* is refused", "target .* is refused"), strict=True):
+        run = begin("nightly/nightly", **parameters)
+
+        with pytest.raises(UsageError, match=why):
+            run_flow(nightly, flow_run=api.read_flow_run(run.id))  # as the process does that a worker starts
+        assert "is refused: a run of a deployment" in str(state_of(api, run.id).message)
+    assert not (house.data / "runs").exists()
+
+
 def test_a_deployed_reap_gives_back_what_a_dead_night_left(
     api: SyncPrefectClient, worker: Service, house: NightFixture
 ) -> None:
@@ -114,10 +129,9 @@ def test_what_is_deployed_runs_by_itself(api: SyncPrefectClient, name: str, cron
 def test_two_nights_wait_for_each_other(api: SyncPrefectClient) -> None:
     deployment = api.read_deployment_by_name("nightly/nightly")
 
-    assert deployment.global_concurrency_limit is not None
-    assert deployment.global_concurrency_limit.limit == 1
-    assert deployment.concurrency_options is not None
-    assert deployment.concurrency_options.collision_strategy == "ENQUEUE"
+    queue = api.read_work_queue_by_name("nights", work_pool_name="nightbench")
+    assert (deployment.work_queue_name, queue.concurrency_limit) == ("nights", 1)
+    assert deployment.global_concurrency_limit is None  # its lease ends a night whose server is lost for minutes
 
 
 @pytest.mark.parametrize("name", ["nightly/nightly", "reap/reap"])

@@ -4,9 +4,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from prefect import flow
+from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_SERVER_EPHEMERAL_ENABLED, temporary_settings
 
 from flows.temporary_server import temporary_server
+from tests.flows.serving import refuses_others
 
 pytestmark = pytest.mark.prefect
 
@@ -31,3 +34,21 @@ def test_a_night_that_is_stopped_while_it_imports_does_not_wait_for_its_server(
         pass
 
     assert [process.poll() is None for process in started] == [False]
+
+
+@flow
+def nothing() -> None:
+    """A flow whose run is created and not started."""
+
+
+def test_the_temporary_server_answers_its_own_night_and_nobody_else(tmp_path: Path) -> None:
+    from prefect.server.api.server import SubprocessASGIServer  # noqa: PLC0415 - 3 s in every worker
+
+    settings = {PREFECT_API_URL: None, PREFECT_HOME: tmp_path, PREFECT_SERVER_EPHEMERAL_ENABLED: True}
+    with temporary_settings(settings), temporary_server(), get_client(sync_client=True) as client:
+        url = str(client.api_url).rstrip("/")
+        try:
+            refuses_others(url)
+            client.set_flow_run_name(client.create_flow_run(nothing).id, "mine")
+        finally:
+            SubprocessASGIServer().stop()  # else at the end of all tests
