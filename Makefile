@@ -122,11 +122,14 @@ $(DOCS)/.installed: requirements/docs.lock.txt $(STAMP)
 	$(BIN)/uv pip install --quiet --python $(DOCS)/bin/python --require-hashes -r requirements/docs.lock.txt
 	touch $@
 
+# A new lock is only committed if tests/flows/test_scheduled.py passes with it: a newer sqlalchemy once kept every
+# scheduled night from starting, and no other test noticed.
 lock: $(STAMP)  ## renew the lock files in requirements/
 	for name in bootstrap docs llama_cpp lm_eval machine pipeline spark; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.lock.txt; \
 	done
+	@echo "before you commit a lock: make && .venv/bin/pytest tests/flows/test_scheduled.py (what is scheduled starts)"
 
 clean:  ## delete .venv and the caches of the tools
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -39,7 +39,6 @@ from infra.settings import Settings
 
 RENTED_CLOUDS = ("digitalocean",)
 CLOUDS = ("local", *RENTED_CLOUDS)
-EXECUTORS = 32  # kept with their connections: of every machine of a night, and of those that replace a lost one
 OWN_PATIENCE_S = 30.0  # for one command on a host of your own; the caller repeats it
 # The environment variables of this process that a machine gets. Only a download gets the tokens.
 FORWARDED = ("NIGHTBENCH_HF_TOKEN", "HF_TOKEN", "NIGHTBENCH_HUB_ENDPOINT", "NIGHTBENCH_HUB_STALL_S")
@@ -248,7 +247,7 @@ def executor_for(settings: Settings, context: RunContext) -> Executor:
     return executor_of(settings, ledger(settings).lease(context.lease.lease_id))
 
 
-@lru_cache(maxsize=EXECUTORS)
+@lru_cache(maxsize=4)
 def _remote_executor(
     access: Access, context: tuple[str, str, Path, str | None, str | None], patience_s: float
 ) -> SshExecutor:

@@ -1,7 +1,5 @@
 """Golden images: find the one that a night can boot, and make it."""
 
-from collections.abc import Iterable
-
 from prefect import get_run_logger
 
 from bench.errors import UsageError
@@ -9,14 +7,13 @@ from bench.machine.image_hash import content_of
 from bench.record import NightRecord
 from bench.suite.machine import regions_of
 from infra.agent import operations
-from infra.bootstrap import access_of, cloud_named, executor_of, image_cloud, is_rented, ledger, wait_for_machine
+from infra.bootstrap import access_of, cloud_named, executor_of, image_cloud, is_rented, wait_for_machine
 from infra.clock import SystemClock
 from infra.clouds.cloud import Snapshot
 from infra.clouds.digitalocean.base_images import base_image
 from infra.clouds.image_cloud import ImageCloud
 from infra.images.generalize import generalize
 from infra.images.golden_image import delete_old_images, find_image, make_image
-from infra.images.made_images import made_here, note_made
 from infra.images.power_off import power_off
 from infra.images.replicate import replicate_image
 from infra.ledger.ledger import Lease
@@ -72,13 +69,7 @@ def take_snapshot(settings: Settings, lease: Lease, night: NightRecord) -> Snaps
     host.close()
     power_off(cloud, clock, machine_id, say=say)
     return make_image(
-        cloud,
-        clock,
-        machine_id,
-        content_for(settings, night),
-        patience_s=settings.image_patience_s,
-        say=say,
-        note=lambda image: note_made(settings.data, image),
+        cloud, clock, machine_id, content_for(settings, night), patience_s=settings.image_patience_s, say=say
     )
 
 
@@ -99,14 +90,9 @@ def replicate(settings: Settings, night: NightRecord, image: Snapshot) -> Snapsh
 
 
 @night_task("delete old images")
-def prune_images(settings: Settings, night: NightRecord, wanted: Iterable[Snapshot]) -> list[str]:
-    """Delete all but the newest images that were made here, and neither `wanted` now nor booted by an open lease.
-
-    Returns the names of the deleted ones.
-    """
-    leased = {lease.image for lease in ledger(settings).open_leases() if lease.image is not None}
-    used = leased | {image.snapshot_id for image in wanted}
-    gone = delete_old_images(_required(settings, night.target), made_here(settings.data), used)
+def prune_images(settings: Settings, night: NightRecord) -> list[str]:
+    """Delete all but the newest images; return the names of the deleted ones."""
+    gone = delete_old_images(_required(settings, night.target))
     get_run_logger().info("deleted old images: %s", ", ".join(gone) or "none")
     return gone
 

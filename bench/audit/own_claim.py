@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Device, Metric, RequestSeries
-from bench.audit.own_speculation import speculation
 from bench.engines.config import memory_share, parallel_sizes, parse_flags
 from bench.engines.used_gpus import used_gpus
 from bench.loadgen.batch_report import BatchReport
 from bench.loadgen.report import LoadReport
-from bench.metrics import Ints, ratio
+from bench.metrics import Ints
 from bench.record import RunRecord
 
 FORMAT = "nightbench-run"
@@ -28,15 +27,13 @@ def claim_of(
     row: Mapping[str, Any],
     sha256: str,
     device: Device | None = None,
-    deltas: Mapping[str, float] | None = None,
 ) -> Claim:
     """What a measured run claims: its row as people read it, and the requests behind it.
 
-    Of what the server counted (`deltas`) only speculative decoding is in it: a night's own rules reconcile the rest to
-    the token. `row` has the units of the table of measurements; `sha256` is that of record.json.
+    What the server counted is not in it: a night's own rules reconcile that to the token.
+    `row` has the units of the table of measurements; `sha256` is that of record.json.
     """
-    asked = _with_lengths(_asked(record), record, report)
-    asked = asked.filled_from(speculation(record, deltas or {}))
+    asked = _asked(record)
     lineage = ClaimSource(row["run_id"], sha256, "", FORMAT, record.record_version, "nightbench", None)
     return Claim(
         lineage=lineage,
@@ -74,6 +71,8 @@ def _asked(record: RunRecord) -> ClaimedConfig:
         engine_version=scenario.engine.version,
         model_revision=record.weights.revision if record.weights else None,
         max_model_len=scenario.engine.max_model_len,
+        isl=float(work.isl),
+        osl=float(work.osl),
         has_distinct_prompts=work.prompts.kind == "random" or None,
         concurrency=None if work.is_offline else work.concurrency,
         batch=work.concurrency if work.is_offline else None,
@@ -85,19 +84,6 @@ def _asked(record: RunRecord) -> ClaimedConfig:
         weights_gib=record.weights.bytes / _GIB if record.weights else None,
         weights_source="index" if record.weights else None,
     ).filled_from(_started(record, len(gpus)))
-
-
-def _with_lengths(asked: ClaimedConfig, record: RunRecord, report: LoadReport | BatchReport) -> ClaimedConfig:
-    """With the lengths that were asked of each request; None where they cannot be known beforehand.
-
-    Prompts of a file, of images or as text are as long as they are: the suite's `isl` is then no request of a length.
-    """
-    work = record.asked.workload
-    planned = None if isinstance(report, BatchReport) else report.planned
-    if isinstance(report, BatchReport) or planned is None:
-        return replace(asked, isl=float(work.isl) if work.prompts.has_exact_length else None, osl=float(work.osl))
-    good = int(report.requests.is_ok.sum())
-    return replace(asked, isl=ratio(planned.input_tokens, good), osl=ratio(planned.output_tokens, good))
 
 
 def _started(record: RunRecord, gpus: int) -> ClaimedConfig:

@@ -4,7 +4,6 @@ Creating one takes about a minute for each gigabyte. A lost reply is resolved by
 that is not complete in time keeps its raw name, which expires: the reaper deletes it whenever it appears.
 """
 
-from collections.abc import Callable, Collection
 from datetime import timedelta
 
 from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
@@ -16,7 +15,7 @@ from infra.images.image_action import LOOK_EVERY_S, start_action
 from infra.reporting import Say, silent
 
 LIFETIME = timedelta(days=30)
-KEEP = 3  # the newest of those that were made here, whatever their content
+KEEP = 3  # the newest, whatever their content
 
 
 def find_image(cloud: Cloud, clock: Clock, content: str) -> Snapshot | None:
@@ -31,17 +30,10 @@ def find_image(cloud: Cloud, clock: Clock, content: str) -> Snapshot | None:
     return max(fitting, key=lambda one: one[0])[1] if fitting else None
 
 
-def make_image(  # noqa: PLR0913 - how long, and who is told
-    cloud: ImageCloud,
-    clock: Clock,
-    machine_id: str,
-    content: str,
-    *,
-    patience_s: float,
-    say: Say = silent,
-    note: Callable[[Snapshot], None] = lambda _image: None,
+def make_image(
+    cloud: ImageCloud, clock: Clock, machine_id: str, content: str, *, patience_s: float, say: Say = silent
 ) -> Snapshot:
-    """The image of this content: an existing one, or a new one of this machine, which is then noted.
+    """The image of this content: an existing one, or a new one of this machine.
 
     Raises LeaseError where it failed or was not complete in time; the machine can be released all the same.
     """
@@ -58,7 +50,6 @@ def make_image(  # noqa: PLR0913 - how long, and who is told
             f"image {raw} of machine {machine_id} was not complete after {patience_s / 60:.0f} minutes; the reaper "
             "deletes it if it appears later: run nightbench prepare again"
         )
-    note(made)
     whole = ImageName(content, clock.now() + LIFETIME, cloud.prefix)
     cloud.rename(made, str(whole))
     return Snapshot(made.snapshot_id, str(whole), made.regions, made.size_gb, made.created_at)
@@ -85,16 +76,10 @@ def _made(cloud: ImageCloud, machine_id: str, name: str) -> Snapshot | None:
     return found[0] if found and state == "done" else None
 
 
-def delete_old_images(
-    cloud: Cloud, made: Collection[str], used: Collection[str] = (), *, keep: int = KEEP
-) -> list[str]:
-    """Delete all but the newest images that were `made` here, by id; return the names of the deleted ones.
-
-    Images of others stay, whatever their prefix, and so do those that are `used`: an open lease may be booting one.
-    """
+def delete_old_images(cloud: Cloud, *, keep: int = KEEP) -> list[str]:
+    """Delete all but the newest images, whatever their content; return the names of the deleted ones."""
     whole = [one for one in cloud.snapshots() if (name := ImageName.parse(one.name, cloud.prefix)) and name.is_whole]
-    own = [one for one in whole if one.snapshot_id in made]
-    old = [one for one in (own[:-keep] if keep else own) if one.snapshot_id not in used]
+    old = whole[:-keep] if keep else whole
     for snapshot in old:
         cloud.remove(Leftover("snapshot", snapshot.snapshot_id, snapshot.name))
     return [snapshot.name for snapshot in old]

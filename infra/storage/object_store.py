@@ -233,8 +233,6 @@ class ObjectStore:
 def within(grace_s: float, work: Callable[[], None]) -> str | None:
     """Do this work in another thread for at most `grace_s`; returns why it was not done, or None if it was.
 
-    Whatever the work raises is the reason.
-
     Work that takes longer is cancelled and not waited for, since a machine is billed meanwhile. What it has uploaded
     stays, and the next upload continues from there.
     """
@@ -249,8 +247,6 @@ def within(grace_s: float, work: Callable[[], None]) -> str | None:
             reasons.append("it took too long")
         except ObjectStoreError as error:
             reasons.append(str(error))
-        except Exception as error:  # noqa: BLE001 - the caller goes on in any case, and names it
-            reasons.append(f"unexpected {type(error).__name__}: {error}")
 
     thread = threading.Thread(target=run, daemon=True, name="nightbench upload")
     thread.start()

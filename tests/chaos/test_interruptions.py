@@ -29,10 +29,6 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-def shown(value: str | signal.Signals) -> str:
-    return value.name if isinstance(value, signal.Signals) else value
-
-
 def live_with_a_full_disk(place: Place) -> None:
     """Limit file sizes to that of the ledger: each write fails as on a full disk."""
     room = place.ledger_file.stat().st_size
@@ -46,7 +42,7 @@ def live_under_nohup(place: Place) -> None:
     live(place, Life(lease_request(), dies_after="S7", dies_by=signal.SIGHUP))
 
 
-@pytest.mark.parametrize(("step", "sign"), thin_matrix(itertools.product(STEPS, SIGNALS), each=4), ids=shown)
+@pytest.mark.parametrize(("step", "sign"), thin_matrix(itertools.product(STEPS, SIGNALS), each=4))
 def test_an_interrupted_night_releases_its_machine_itself(world: World, step: str, sign: signal.Signals) -> None:
     run(live, world.place, Life(lease_request(), dies_after=step, dies_by=sign))
 

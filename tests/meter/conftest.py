@@ -30,7 +30,7 @@ PLAN: dict[str, Any] = {
     "output_tokens": 8,
     "request_count": 6,
     "warmup_count": 0,
-    "timeout_s": 300.0,
+    "timeout_s": 30.0,
     "extra_body": {"temperature": 0.0, "ignore_eos": True, "return_token_ids": True},
     "workers": 1,
     "kernel_stamps": True,

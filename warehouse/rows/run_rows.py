@@ -82,7 +82,7 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
         row |= server_view(report, deltas, scrapes)
         row |= audit.evidence(record, report, row, deltas, scrapes)
         device = run_device(record, report.requests, telemetry, row)
-        claim = claim_of(record, report, row, hashlib.sha256(files.record).hexdigest(), device, deltas)
+        claim = claim_of(record, report, row, hashlib.sha256(files.record).hexdigest(), device)
         row |= device_columns(claim.device, record.host_use)
         asked = ask(claim)
         return RunRows(row, requests_table(place, report), telemetry, samples, asked)

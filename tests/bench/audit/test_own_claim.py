@@ -1,28 +1,21 @@
 """A run of ours on eight GPUs is audited by the engine's real arguments; the sums are done by hand here."""
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.audit.claim import Claim
-from bench.audit.evidence.evidence import MissingInput, Observed
+from bench.audit.evidence.evidence import Observed
 from bench.audit.evidence.memory import memory_needs
 from bench.audit.evidence.roofline import roofline_shares
 from bench.audit.own_claim import claim_of
-from bench.audit.own_speculation import speculation
-from bench.engines import prometheus, vllm
-from bench.loadgen.report import PlannedTokens
 from bench.physics import Group, checkpoint_bytes, needed_gib
 from bench.record import RunRecord
 from bench.suite.model import Model
 from bench.suite.workload import Workload
 from catalog.read import read_catalog
 from tests.bench.builders import SCENARIO, closed_loop, healthy, with_workload
-from tests.bench.judging import judge_claims
 from warehouse.rows.catalog_subject import subject_of
 
 GIB = 1 << 30
@@ -68,13 +61,13 @@ def record(source: str, gpu: str, argv: tuple[str, ...] = (*TP8, *FP8_KV), gpus:
     )
 
 
-def claim(of: RunRecord, deltas: Mapping[str, float] | None = None) -> Claim:
+def claim(of: RunRecord) -> Claim:
     """64 streams of 20 ms a token: 3,200 tokens a second."""
     row: dict[str, Any] = defaultdict(lambda: None)
     row |= {"run_id": "run", "completed": 128, "failed": 0, "duration_s": 40.0}
     row |= {"total_input_tokens": 128_000, "total_output_tokens": 128_000, "output_throughput_tok_per_s": 3200.0}
     row |= {"tpot_mean_ms": 20.0}
-    return claim_of(of, healthy(closed_loop(LOAD, [20.0] * 128), LOAD).report, row, "0" * 64, deltas=deltas)
+    return claim_of(of, healthy(closed_loop(LOAD, [20.0] * 128), LOAD).report, row, "0" * 64)
 
 
 def observed(of: dict[str, Any], column: str) -> Observed:
@@ -209,105 +202,3 @@ def test_only_random_prompts_are_known_to_be_distinct() -> None:
     assert claim(run).asked.has_distinct_prompts is True
     run = run.model_copy(update={"asked": run.asked.model_copy(update={"workload": shared})})
     assert claim(run).asked.has_distinct_prompts is None
-
-
-SPECULATING = (*TP8, *FP8_KV, "--speculative-config", '{"method":"ngram","num_speculative_tokens":3}')
-RECORDED = Path(__file__).parents[2] / "data" / "vllm-0.32.0-cpu"
-
-
-def recorded_deltas() -> dict[str, float]:
-    """How far the counters of a real server with n-gram speculation moved: 512 tokens, 22 of them accepted drafts."""
-    before, after = (vllm.counters((RECORDED / f"speculation-{at}.txt").read_text()) for at in ("before", "after"))
-    return prometheus.deltas(before, after)
-
-
-def mbu(one: Claim) -> float:
-    return observed(roofline_shares(one, subject_of(one)), "ev_mbu").value
-
-
-def test_a_recorded_speculative_run_took_the_steps_that_its_counters_tell() -> None:
-    deltas = recorded_deltas()
-
-    asked = claim(record("hf:amd/Llama-3.3-70B-Instruct-FP8-KV", "NVIDIA H200", SPECULATING), deltas).asked
-
-    assert asked.is_speculative is True
-    assert asked.spec_tokens_per_step == pytest.approx(512 / (512 - 22))
-    # The server counts its steps too. 1 + 22 / 39 by its drafts would be too many: most steps had none.
-    assert deltas["iteration_tokens_total_count"] == 512 - 22
-
-
-@pytest.mark.parametrize(
-    "deltas",
-    [recorded_deltas(), {"generation_tokens_total": 1775.0, "spec_decode_num_accepted_tokens_total": 775.0}],
-    ids=["recorded", "1.775 a step"],
-)
-def test_a_speculative_run_is_held_to_read_what_its_steps_read(deltas: dict[str, float]) -> None:
-    run = record("hf:amd/Llama-3.3-70B-Instruct-FP8-KV", "NVIDIA H200", SPECULATING)
-    plain = record("hf:amd/Llama-3.3-70B-Instruct-FP8-KV", "NVIDIA H200")
-    generated, accepted = deltas["generation_tokens_total"], deltas["spec_decode_num_accepted_tokens_total"]
-
-    assert mbu(claim(run, deltas)) == pytest.approx(mbu(claim(plain)) * (generated - accepted) / generated)
-
-
-def test_a_speculative_run_without_counters_has_no_share_of_the_bandwidth() -> None:
-    one = claim(record("hf:amd/Llama-3.3-70B-Instruct-FP8-KV", "NVIDIA H200", SPECULATING))
-
-    assert isinstance(roofline_shares(one, subject_of(one))["ev_mbu"], MissingInput)
-
-
-@pytest.mark.parametrize("flags", [("--spec-type", "none"), ("--speculative-algorithm=NONE",), ("--max-num-seqs", "8")])
-def test_speculation_that_is_off_is_none(flags: tuple[str, ...]) -> None:
-    assert speculation(record("hf:m", "NVIDIA H200", (*TP8, *flags)), {}).is_speculative is None
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("-sc", "{}"),
-        ("--spec-method", "ngram"),
-        ("--speculative-config.method=ngram",),
-        ("-md", "d.gguf"),
-        ("--speculative_algorithm", "EAGLE3"),
-    ],
-)
-def test_each_engines_flag_switches_speculation_on(flags: tuple[str, ...]) -> None:
-    assert speculation(record("hf:m", "NVIDIA H200", (*TP8, *flags)), {}).is_speculative is True
-
-
-IMAGES = {"kind": "images", "form": "chat", "width": 64, "height": 64, "images": 1}
-
-
-@pytest.mark.parametrize(
-    ("prompts", "planned", "status"),
-    [
-        ({"form": "tokens"}, None, "FAIL"),  # random token ids are as long as asked
-        ({"form": "chat"}, None, None),
-        (IMAGES, PlannedTokens(None, 128_000.0, None), None),
-        ({"kind": "sharegpt", "form": "chat", "file": "f.json"}, PlannedTokens(None, 128_000.0, None), None),
-        ({"form": "tokens"}, PlannedTokens(256_000.0, 128_000.0, None), None),
-    ],
-    ids=["random", "text", "images", "a file", "as planned"],
-)
-def test_prompts_of_no_exact_length_are_not_rejected_for_it(
-    prompts: dict[str, object], planned: PlannedTokens | None, status: str | None
-) -> None:
-    """Each prompt has 2,000 tokens, where the suite says 1,000."""
-    work = Workload.model_validate(LOAD.model_dump() | {"prompts": prompts})
-    base = record("hf:m", "NVIDIA H200")
-    asking = base.model_copy(update={"asked": base.asked.model_copy(update={"workload": work})})
-    report = replace(healthy(closed_loop(LOAD, [20.0] * 128), LOAD).report, planned=planned)
-    row: dict[str, Any] = defaultdict(lambda: None)
-    row |= {
-        "run_id": "run",
-        "completed": 128,
-        "failed": 0,
-        "total_input_tokens": 256_000,
-        "total_output_tokens": 128_000,
-    }
-
-    (judged,) = judge_claims([claim_of(asking, report, row, "0" * 64)], subject_of)
-
-    found = {
-        finding.code: finding.status for finding in judged.findings if finding.status not in ("PASS", "NOT-CHECKABLE")
-    }
-    assert (found.get("isl_mismatch"), found.get("osl_not_reached")) == (status, None)

@@ -65,7 +65,7 @@ def test_the_first_failure_ends_the_program_that_another_job_waits_for() -> None
     with pytest.raises(ModelError, match="no such model"):
         run_in_parallel({"engine": slow, "model": fails})
 
-    assert time.monotonic() - began < 240
+    assert time.monotonic() - began < 60
 
 
 def test_a_program_that_is_started_after_the_failure_ends_at_once() -> None:
@@ -84,7 +84,7 @@ def test_a_program_that_is_started_after_the_failure_ends_at_once() -> None:
     with pytest.raises(ModelError):
         run_in_parallel({"engine": late, "model": fails})
 
-    assert time.monotonic() - began < 240
+    assert time.monotonic() - began < 60
 
 
 def test_a_job_that_waits_for_a_lock_is_stopped_too(tmp_path: Path) -> None:

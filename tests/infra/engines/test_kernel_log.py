@@ -9,7 +9,7 @@ import pytest
 from bench.engines import vllm
 from bench.engines.by_name import retry_of
 from bench.engines.failures import find_failure
-from bench.engines.kernel_failures import BROKEN_XIDS, FAILURES
+from bench.engines.kernel_failures import FAILURES
 from infra.engines.engine_log import explain_log
 from infra.engines.kernel_log import KernelMark, failure_since, lines_since, mark_kernel
 
@@ -40,10 +40,6 @@ def vmstat(tmp_path: Path) -> Path:
         ("Out of memory: Killed process 7 (python3) total-vm:9kB", "oom_killer", "ladder"),
         ("amdgpu 0000:05:00.0: amdgpu: GPU reset begin!", "gpu_hang", "replace_machine"),
         ("NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus.", "gpu_hang", "replace_machine"),
-        *(
-            (f"NVRM: Xid (PCI:0000:18:00): {xid}, pid=1, name=VLLM", "gpu_broken", "replace_machine")
-            for xid in BROKEN_XIDS
-        ),
     ],
 )
 def test_the_kernels_words_have_a_class_and_a_retry(line: str, kind: str, retry: str) -> None:
@@ -51,15 +47,6 @@ def test_the_kernels_words_have_a_class_and_a_retry(line: str, kind: str, retry:
 
     assert failure is not None
     assert (failure.kind, failure.is_a.retry, retry_of("vllm", failure.kind)) == (kind, retry, retry)
-
-
-def test_the_errors_that_leave_a_gpu_broken_are_known() -> None:
-    assert {48, 95, 119, 120, 140} <= BROKEN_XIDS.keys()
-
-
-@pytest.mark.parametrize("xid", [13, 31, 43, 63, 94, 148])  # of a program, mended by the GPU itself, or another number
-def test_an_error_that_leaves_the_gpu_whole_replaces_no_machine(xid: int) -> None:
-    assert find_failure(f"NVRM: Xid (PCI:0000:18:00): {xid}, pid=48, name=VLLM", FAILURES) is None
 
 
 def test_only_what_the_kernel_logged_since_the_start_counts() -> None:

@@ -20,7 +20,7 @@ PATIENCE_S = 7200.0
 def image(rig: Rig) -> Iterator[Snapshot]:
     rig.emulator.plant_snapshot(str(ImageName("0af3", rig.clock.now() + timedelta(days=30))), foreign=False)
     yield found(rig)
-    delete_old_images(rig.cloud, {snapshot.snapshot_id for snapshot in rig.cloud.snapshots()}, keep=0)
+    delete_old_images(rig.cloud, keep=0)
 
 
 def found(rig: Rig) -> Snapshot:

@@ -115,7 +115,7 @@ def test_waiting_ends_with_the_first_boot(far: Far) -> None:
     far.machine.please_wait(True)
     threading.Timer(1.5, far.machine.please_wait, [False]).start()
 
-    wait_until_ready(far.host(), patience_s=300)
+    wait_until_ready(far.host(), patience_s=60)
 
     assert far.host().run("true").exit_code == 0
 
@@ -125,9 +125,9 @@ def test_another_host_key_is_refused_before_anything_is_sent(far: Far, tmp_path:
     began = time.monotonic()
 
     with pytest.raises(HostKeyError, match="host key mismatch") as caught:
-        wait_until_ready(SshHost(other), patience_s=1200)
+        wait_until_ready(SshHost(other), patience_s=120)
 
-    assert (caught.value.exit_code, time.monotonic() - began < 600) == (3, True)
+    assert (caught.value.exit_code, time.monotonic() - began < 60) == (3, True)
     assert "Accepted" not in (far.machine.folder / "sshd.log").read_text()
 
 
@@ -154,7 +154,7 @@ def test_an_unreachable_machine_is_reported_within_the_timeout(far: Far, mode: s
     with pytest.raises(UnreachableHostError, match=r"cannot be reached|refuses connections"):
         wait_until_ready(far.host(connect_s=2), patience_s=3)
 
-    assert time.monotonic() - began < 110  # within the default of 120 s
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize("mode", ["refuse", "reset"])
@@ -162,7 +162,7 @@ def test_a_machine_that_starts_late_is_waited_for(far: Far, mode: str) -> None:
     far.wire.set(mode)
     threading.Timer(2.0, far.wire.set, ["pass"]).start()
 
-    wait_until_ready(far.host(), patience_s=300)
+    wait_until_ready(far.host(), patience_s=60)
 
 
 def test_a_silent_machine_ends_the_command_with_an_error(far: Far) -> None:
@@ -174,7 +174,7 @@ def test_a_silent_machine_ends_the_command_with_an_error(far: Far) -> None:
     with pytest.raises(SilentHostError, match="did not finish `echo x` within 2 s"):
         host.run("echo x", timeout_s=2)
 
-    assert time.monotonic() - began < 55  # within the default of 60 s
+    assert time.monotonic() - began < 30
     far.wire.set("pass")
     assert host.run("echo x").out == "x\n"
 

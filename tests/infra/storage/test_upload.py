@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +23,6 @@ from infra.storage.object_store import (
     ObjectStore,
     RequestLimits,
     session_of_environment,
-    within,
 )
 from infra.storage.upload import missing, read_uploads, upload_runs
 from nights import journal
@@ -300,7 +298,7 @@ def test_an_unresponsive_bucket_delays_by_the_grace_at_most(bucket: Bucket, data
 
     (warning,) = _upload_runs(bucket, data, grace_s=1.0)
 
-    assert time.monotonic() - began < 55
+    assert time.monotonic() - began < 30
     assert "did not finish within" in warning
 
 
@@ -460,22 +458,3 @@ def test_an_unreachable_bucket_is_reported_with_its_endpoint(data: Path) -> None
     with pytest.raises(ObjectStoreError, match=r"s3://nights/nightbench at http://127\.0\.0\.1:9 could not be reached"):
         ObjectStore(nobody, RequestLimits(0.5, 0.5, 1)).names("runs")
     assert missing(data, NIGHT, nobody) != []
-
-
-def test_work_that_raises_what_nothing_expects_did_not_take_too_long() -> None:
-    def work() -> None:
-        raise ValueError("a checksum")
-
-    assert within(30.0, work) == "unexpected ValueError: a checksum"
-
-
-def test_work_that_takes_too_long_says_so() -> None:
-    is_over = threading.Event()
-
-    def work() -> None:
-        is_over.wait(60.0)
-
-    why = within(0.05, work)
-    is_over.set()
-
-    assert why == "it did not finish within 0.05 s"

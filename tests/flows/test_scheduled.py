@@ -1,0 +1,100 @@
+"""What is scheduled starts by itself, on a server and a worker as the guide starts them, with every service on.
+
+A newer dependency is only locked if this passes: with sqlalchemy 2.1 the scheduler of prefect 3.8.8 failed each time,
+and no other test noticed, because their server schedules nothing.
+"""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
+from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.events.filters import EventFilter, EventRelatedFilter, EventResourceFilter
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+
+from tests.flows.as_documented import ENVIRONMENT, WORKER, AsDocumented, service
+from tests.flows.serving import Service, client, refuses_others
+
+pytestmark = pytest.mark.prefect
+EVERY_MINUTE = "* * * * *"
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[AsDocumented, Service]]:
+    with service(tmp_path_factory.mktemp("home")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def computer(started: tuple[AsDocumented, Service]) -> AsDocumented:
+    return started[0]
+
+
+@pytest.fixture(scope="module")
+def server(started: tuple[AsDocumented, Service]) -> Service:
+    return started[1]
+
+
+@pytest.fixture(scope="module")
+def api(computer: AsDocumented) -> Iterator[SyncPrefectClient]:
+    known = {PREFECT_API_URL: computer.api_url, PREFECT_API_AUTH_STRING: computer.login}
+    with temporary_settings(known), get_client(sync_client=True) as client:
+        yield client
+
+
+def runs_of(api: SyncPrefectClient, deployment: DeploymentResponse) -> list[FlowRun]:
+    only = DeploymentFilter(id=DeploymentFilterId(any_=[deployment.id]))
+    return api.read_flow_runs(deployment_filter=only)
+
+
+def state_names(api: SyncPrefectClient, deployment: DeploymentResponse) -> list[str]:
+    return [str(run.state_name) for run in runs_of(api, deployment)]
+
+
+def errors(log: str) -> list[str]:
+    """The errors of a server's log; a locked database is none, because the server tries again."""
+    records = re.split(r"\n(?=\d\d:\d\d:\d\d\.\d+ \| )", log)
+    wrong = [record for record in records if re.search(r"\| (ERROR|CRITICAL)|Traceback \(most recent", record)]
+    return [record for record in wrong if "database is locked" not in record]
+
+
+def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_with_one(
+    computer: AsDocumented, server: Service, api: SyncPrefectClient
+) -> None:
+    nightly, reap = (api.read_deployment_by_name(name) for name in ("nightly/nightly", "reap/reap"))
+    server.wait_until(lambda: "Scheduled" in state_names(api, nightly), "the nights of the coming days are runs")
+    at_two = {run.expected_start_time.hour for run in runs_of(api, nightly) if run.expected_start_time}
+    assert at_two == {2}
+
+    computer.run(ENVIRONMENT, f"prefect deployment schedule create reap/reap --cron '{EVERY_MINUTE}'")
+    server.wait_until(lambda: "Late" in state_names(api, reap), "a run that no worker takes is late")
+    with computer.keep_running(WORKER, "worker") as worker:
+        worker.wait_until(lambda: "Completed" in state_names(api, reap), "the run that was due has ended")
+    ended = next(run for run in runs_of(api, reap) if run.state_name == "Completed")
+
+    assert ended.auto_scheduled
+    assert ended.created_by is not None
+    assert ended.created_by.type == "SCHEDULE"
+    events = EventFilter(
+        resource=EventResourceFilter(id=[f"prefect.flow-run.{ended.id}"]), related=EventRelatedFilter()
+    )
+    server.wait_until(lambda: bool(api.read_events(filter=events, limit=1).events), "its events are kept")
+    assert errors(server.log.read_text()) == []
+
+
+def test_every_service_is_on_and_the_pages_are_served(computer: AsDocumented, api: SyncPrefectClient) -> None:
+    services = api.request("GET", "/admin/settings").json()["server"]["services"]
+
+    assert {name for name, service in services.items() if service["enabled"] is False} == {
+        "event_logger"
+    }  # so by default
+    pages = client().get(computer.api_url.removesuffix("/api"))
+    assert (pages.status_code, pages.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert client().get(f"{computer.api_url.removesuffix('/api')}/ui-settings").json()["auth"] == "BASIC"
+
+
+def test_the_server_asks_everybody_for_its_login_and_lets_no_foreign_page_in(computer: AsDocumented) -> None:
+    refuses_others(computer.api_url, computer.login)
