@@ -307,6 +307,7 @@ def test_a_night_killed_with_9_and_its_watchdog_too_is_reaped_and_resumed(house:
     assert [left for left in house.leftovers() if ".abandoned-" not in left] == []
 
 
+@pytest.mark.matrix  # of a killed night and whoever tidies up after it: the reaper does so in every `make test`
 def test_the_next_night_ends_what_a_killed_one_left_running(house: NightFixture, server_url: str) -> None:
     house.write_suite(ttft_ms=SLOW_MS)
     process = house.start("run", str(house.suite))

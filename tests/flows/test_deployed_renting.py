@@ -142,6 +142,7 @@ def test_where_a_night_is_killed_its_worker_gives_the_machine_back(
     assert worker.stop() == []
 
 
+@pytest.mark.matrix
 def test_where_the_worker_is_killed_too_the_next_reap_gives_the_machine_back_and_not_before(
     api: SyncPrefectClient,
     api_url: str,
