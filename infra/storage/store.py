@@ -116,7 +116,8 @@ def read_night(data: Path, night: str) -> NightRecord:
 
 def nights(data: Path) -> list[str]:
     """The ids of every night, oldest first."""
-    return sorted(path.parent.name for path in (data / "runs").glob("*/night.json"))
+    found = (path.parent.name for path in (data / "runs").glob("*/night.json"))
+    return sorted(name for name in found if not name.startswith("."))  # a fetch downloads into a hidden folder
 
 
 def start_run(data: Path, night: str, run: PlannedRun) -> Path:

@@ -16,7 +16,7 @@ from botocore.config import Config
 from bench.errors import ObjectStoreError, RefusedFileError, UnreadableResultError, UsageError
 from infra.storage import store
 from infra.storage.accepted import Limits
-from infra.storage.fetch import Fetched, fetch_night
+from infra.storage.fetch import FETCHING, Fetched, fetch_night
 from infra.storage.object_store import (
     PART_BYTES,
     BucketLocation,
@@ -215,6 +215,13 @@ def test_a_file_that_the_table_does_not_name_stays_where_it_is(bucket: Bucket, d
     unknown = ["leases/copy of lease-1.json", "notes.txt"]
     assert unknown_files(data / "runs" / NIGHT) == unknown
     assert _runs(tmp_path / "there").keys() == _runs(data).keys() - set(unknown)
+
+
+def test_what_a_killed_fetch_has_downloaded_is_no_night(tmp_path: Path) -> None:
+    whole_night(tmp_path, NIGHT)
+    (tmp_path / "runs" / NIGHT).rename(tmp_path / "runs" / f"{FETCHING}{NIGHT}")
+
+    assert store.nights(tmp_path) == []
 
 
 def test_a_fetch_that_is_killed_anywhere_has_brought_all_or_nothing(bucket: Bucket, data: Path, tmp_path: Path) -> None:
