@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from pydantic import BaseModel, SecretStr
@@ -39,8 +38,10 @@ from infra.processes.identity import start_of
 from infra.reporting import silent
 from infra.settings import Settings
 from infra.storage import store
+from tasks.artifacts import start_progress
 from tasks.planning import hold_machine
 from tests.chaos.clocks import FollowingClock, WanderingClock
+from tests.chaos.lost_server import lost_server
 from tests.chaos.machine import RentedMachine
 from tests.chaos.own_host import TARGET, HeldMachine, reached
 from tests.chaos.place import CRASH, MEMORY, HostFault, Life, Place
@@ -141,8 +142,11 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
         steps.watch()
         night = _planned(place, night)
         steps.after("S0")
+        if life.lost_server is not None:
+            stack.enter_context(lost_server(place, life.lost_server))
         with _hooks(), hold_machine(settings, night.target, None, wait=life.waits):
-            failure = try_machines(settings, night, uuid4(), wait=life.waits)
+            progress = start_progress(night, len(store.missing_runs(settings.data, night)))
+            failure = try_machines(settings, night, progress, wait=life.waits)
         if failure is not None:
             _release_as_a_hook()
             raise failure

@@ -66,6 +66,7 @@ class Life:
     starts: tuple[str, ...] = ()  # the class of failure of each start of a server, in their order; empty: none
     loads: tuple[str, ...] = ()  # the same for each load
     strange: tuple[str, ...] = ()  # what the server of each load does, as in tests/chaos/strange_loads.py
+    lost_server: tuple[str, int] | None = None  # what becomes of Prefect's, and at which call to it
     unfit: tuple[str, ...] = ()  # how each machine is unfit, as in tests/chaos/engine_faults.py; empty: it is not
     telemetry: tuple[str, ...] | None = None  # what amd-smi does in each load; None: there is none
     beside: str | None = None  # the kind of a second machine, that the same night rents beside the first

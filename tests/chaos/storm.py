@@ -19,6 +19,7 @@ from infra.leases.offers import Choice, LeaseRequest
 from tests.chaos.computer_faults import FIRST_SEED, ComputerFaults, draw_computer_faults
 from tests.chaos.engine_faults import EngineFaults, draw_faults
 from tests.chaos.flow import live, reap_and_die, reap_beside, reap_once
+from tests.chaos.lost_server import draw_lost_server
 from tests.chaos.own_storm import OwnWeather, blow_own, forecast_own
 from tests.chaos.place import MEMORY, Life
 from tests.chaos.power_cut import lose_power
@@ -126,7 +127,7 @@ def forecast(seed: int) -> Weather:
     drawn = drawn if dice.random() < 0.5 else _with_volume(drawn, dice)
     drawn = _with_computer(drawn, random.Random(f"computer {seed}"))
     drawn = _with_engine_faults(drawn, draw_faults(seed))
-    drawn = replace(drawn, life=replace(drawn.life, strange=draw_strange(seed)))
+    drawn = replace(drawn, life=replace(drawn.life, strange=draw_strange(seed), lost_server=draw_lost_server(seed)))
     drawn = _with_computer_faults(drawn, draw_computer_faults(seed))
     machines = random.Random(f"machines {seed}")
     return _on_two_machines(drawn, machines) if _has_two(seed) else drawn

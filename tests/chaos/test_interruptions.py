@@ -13,8 +13,12 @@ from bench.errors import LedgerError
 from infra.clock import SystemClock
 from infra.leases.ledger_recovery import open_ledger
 from infra.ledger.ledger import Ledger
+from tests.chaos.flow import live as live_the_flow
+from tests.chaos.lost_server import LOST
 from tests.chaos.night import OUTSIDE_FAILED, Life, Place, lease_request, live
+from tests.chaos.place import NIGHT
 from tests.chaos.processes_of_nights import run
+from tests.chaos.rows import must_keep_runs, must_not_crash
 from tests.chaos.world import World, a_world
 from tests.emulators.virtual_clock import EPOCH_S
 from tests.pairs import thin_matrix
@@ -114,3 +118,14 @@ def test_a_clock_that_jumps_by_an_hour_leaks_nothing(world: World, by_s: float) 
 
     assert code == 0
     world.must_be_clean()
+
+
+@pytest.mark.parametrize("how", LOST)
+def test_a_night_does_not_wait_for_a_prefect_server_that_is_lost_while_it_measures(tmp_path: Path, how: str) -> None:
+    with a_world(tmp_path / "night") as world:
+        code = run(live_the_flow, world.place, Life(lease_request(), lost_server=(how, 2)))
+
+        must_not_crash(world.place)
+        must_keep_runs(world.place, NIGHT)
+        assert code == 0
+        world.must_be_clean()
