@@ -13,6 +13,7 @@ SITUATIONS = (
     "A database is locked",
     "The night or its worker is killed",
     "The computer reboots",
+    "Prefect's server is down",
     "The network is lost for an hour",
     "The cloud is down at teardown",
     "The token is revoked",
@@ -60,7 +61,7 @@ class Line:
         return (*played, *self.tests)
 
 
-DISK, LOCK, KILL, BOOT, NET, DOWN, REVOKED, REPLACED, MODEL, HANG, MEMORY, GPU, RECLAIM = SITUATIONS
+DISK, LOCK, KILL, BOOT, SERVER, NET, DOWN, REVOKED, REPLACED, MODEL, HANG, MEMORY, GPU, RECLAIM = SITUATIONS
 LINES = (
     Line(
         DISK,
@@ -177,6 +178,38 @@ LINES = (
         (
             f"{INFRA}/leases/test_nets.py::test_a_net_catches_what_dies_within_the_time_on_the_page",
             f"{CHAOS}/test_self_destruct.py::test_a_machine_deletes_itself_by_a_token_that_can_do_nothing_else",
+        ),
+    ),
+    Line(
+        SERVER,
+        "at schedule time, or its worker is",
+        "The run is *Late*; it starts as soon as server and worker are there.",
+        "The schedule, in the server's database.",
+        "Nothing until it starts.",
+        "Prefect shows the run as *Late*.",
+        (
+            (
+                f"{FLOWS}/test_scheduled.py::"
+                "test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_with_one"
+            ),
+        ),
+    ),
+    Line(
+        SERVER,
+        "while a night measures: killed or stopped",
+        "It goes on, releases, loads, judges and reports; nothing waits for the server while a machine is rented.",
+        "Everything.",
+        "As planned.",
+        "The night's log says that the server does not respond; a server that comes back shows the true state.",
+        (
+            (
+                f"{FLOWS}/test_lost_server.py::"
+                "test_a_night_whose_server_is_lost_while_it_measures_is_loaded_and_reported_and_the_server_hears_of_it_later"
+            ),
+            (
+                f"{CHAOS}/test_interruptions.py::"
+                "test_a_night_does_not_wait_for_a_prefect_server_that_is_lost_while_it_measures"
+            ),
         ),
     ),
     Line(
