@@ -159,13 +159,14 @@ LINES = (
     Line(
         BOOT,
         "in the middle of the night",
-        "Nothing of it runs after the boot: the reaper releases the machine at its next round.",
+        "Nothing of it runs after the boot. Of another boot no process can be seen, so the lease's expiry counts: "
+        "then the reaper releases the machine.",
         "Every run that was complete; resumed in the morning, the night has them all ({rows}).",
-        "Until the reaper's next round, an hour at most, and what the resumed night needs: {machines} machines, "
+        "Until the reaper's first round after the lease's expiry, and for the resumed night: {machines} machines, "
         "{most_usd:.2f} USD.",
         "The reaper's log; the rows say that the night was stopped until it is resumed.",
         (f"{FLOWS}/test_cli.py::test_a_night_killed_with_9_and_its_watchdog_too_is_reaped_and_resumed",),
-        Expected("computer rebooted", -9, "2 measured", 2, None, 6.2, ("resumed: exit code 0",)),
+        Expected("computer rebooted", -9, "2 measured", 2, None, 8.1, ("resumed: exit code 0",)),
     ),
     Line(
         BOOT,
