@@ -104,6 +104,10 @@ class LedgerError(LeaseError):
     """The ledger cannot be read or written. Nothing is rented without it; releasing still works."""
 
 
+class AccountError(LeaseError):
+    """The token is of another account than the one that a machine was rented in, which shows nothing of it."""
+
+
 class CloudError(LeaseError):
     """A call to a cloud failed, or its response cannot be read."""
 

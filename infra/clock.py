@@ -1,11 +1,11 @@
 """The time, passed in: what waits for a cloud can then be tested without waiting.
 
-The wall clock dates what others read and what must outlive a process: a lease's deadline, a heartbeat, a cost. The
-monotonic clock measures every wait and timeout inside one process, so a step of the wall clock changes none of them.
+The wall clock dates what others read and what must outlive a process: a heartbeat, a cost. The monotonic clock measures
+every wait and timeout inside one process, so a step of the wall clock changes none of them.
 
-A step moves deadlines. After a step forward, a reaper takes a lease for expired that much too early; after a step back,
-too late. A watchdog counts the time that has passed,
-so no step moves it. A machine's own switch acts at the earlier of both times, so a step back does not delay it.
+A lease expires by the clock of the cloud or the host that it is rented from: no step moves a reaper's deadline. A
+watchdog counts the time that has passed, so no step moves it either. A machine's own switch acts at the earlier of both
+times, so a step back does not delay it.
 """
 
 import time

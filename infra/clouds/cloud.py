@@ -91,6 +91,20 @@ class Cloud(Protocol):
     is_shared: bool  # whether others rent in the same account, so that a machine without a record may be theirs
     prefix: str  # the prefix of our machines' names
 
+    def now(self) -> datetime | None:
+        """The time by the cloud's own clock, aware UTC, which decides when a lease expires; None where it states none.
+
+        The clocks of those who rent and of those who reap may differ by hours.
+        """
+        ...
+
+    def account(self) -> str | None:
+        """The id of the account that is rented from, since only it can show that a machine is gone.
+
+        None where a cloud has no accounts, or does not say.
+        """
+        ...
+
     def offers(self) -> list[Offer]:
         """What can be rented now, cheapest first, one offer for each kind and region."""
         ...

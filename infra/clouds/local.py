@@ -1,10 +1,12 @@
 """The cloud that is this computer: a machine is a folder and costs 0 USD/h; releasing it ends its processes."""
 
 import shutil
+from datetime import datetime
 from pathlib import Path
 
 from bench.errors import CloudRefusedError
 from bench.machine.names import PREFIX, MachineName
+from infra.clock import Clock, SystemClock
 from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer, Snapshot
 from infra.engines import container
 from infra.processes import detached
@@ -20,8 +22,16 @@ class LocalCloud:
     is_shared = False
     prefix = PREFIX
 
-    def __init__(self, machines: Path) -> None:
+    def __init__(self, machines: Path, clock: Clock | None = None) -> None:
         self._machines = machines
+        self._clock = clock or SystemClock()
+
+    def now(self) -> datetime:
+        """The time on this computer."""
+        return self._clock.now()
+
+    def account(self) -> None:
+        """None: this computer has no accounts."""
 
     def offers(self) -> list[Offer]:
         """One kind, at no cost."""

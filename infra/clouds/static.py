@@ -111,6 +111,7 @@ class StaticCloud:
         self.prefix = prefix
         self._reach = reach
         self._clock = clock
+        self._host_time: tuple[float, float] | None = None  # in seconds since 1970, and when it was read
 
     @contextmanager
     def _host(self) -> Iterator[Host]:
@@ -122,6 +123,23 @@ class StaticCloud:
             raise CloudDeniedError(str(error)) from error
         except HostError as error:
             raise CloudError(str(error)) from error
+
+    def now(self) -> datetime:
+        """The time on the host."""
+        if self._host_time is None:
+            with self._host() as host:
+                self._read_lease(host)
+        host_s, at_s = self._host_time or (self._clock.now().timestamp(), self._clock.monotonic())
+        return datetime.fromtimestamp(host_s + self._clock.monotonic() - at_s, UTC)
+
+    def account(self) -> None:
+        """None: a host has no accounts."""
+
+    def _read_lease(self, host: Host) -> tuple[dict[str, Any] | None, float]:
+        """The lease that holds the host, and the time there, which is kept."""
+        held, host_now_s = read_lease(host)
+        self._host_time = host_now_s, self._clock.monotonic()
+        return held, host_now_s
 
     def offers(self) -> list[Offer]:
         """The host itself, at no cost."""
@@ -140,13 +158,13 @@ class StaticCloud:
         ids = {"name": str(order.name), "lease_id": order.name.lease_id, "night": order.night}
         lease: dict[str, Any] = ids | {"holder": this_process(), "since": now.isoformat()}
         with self._host() as host:
-            held, host_now_s = read_lease(host)
+            held, host_now_s = self._read_lease(host)
             if held is not None and held["name"] != lease["name"] and self._is_past(held, host_now_s):
                 end(host, held)
             if order.name.expires_at is not None:
-                lease["expires_s"] = host_now_s + (order.name.expires_at - now).total_seconds()
+                lease["expires_s"] = order.name.expires_at.timestamp()  # by the host's clock
             refusal = take(host, lease, host_now_s)
-            held, host_now_s = read_lease(host)
+            held, host_now_s = self._read_lease(host)
         if held is None and refusal is not None:
             raise self._refused(refusal)
         if held is None:
@@ -178,7 +196,7 @@ class StaticCloud:
 
         def holder() -> str | None:
             with self._host() as host:
-                held, host_now_s = read_lease(host)
+                held, host_now_s = self._read_lease(host)
                 if held is not None:
                     return None if self._is_past(held, host_now_s) else who(held)
                 refusal = read_refusal(host.output_of(look_script()))
@@ -219,13 +237,13 @@ class StaticCloud:
     def find_ours(self) -> list[CloudMachine]:
         """The lease that holds the host now."""
         with self._host() as host:
-            held, host_now_s = read_lease(host)
+            held, host_now_s = self._read_lease(host)
         return [] if held is None else [self._found(held, host_now_s)]
 
     def release(self, machine_id: str) -> None:
         """End every process of this lease on the host and free the host; another lease is left alone."""
         with self._host() as host:
-            held, _ = read_lease(host)
+            held, _ = self._read_lease(host)
             if held is not None and held["name"] == machine_id:
                 end(host, held)
 

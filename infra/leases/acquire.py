@@ -151,9 +151,14 @@ class _Acquisition:
         """Make one attempt, written to the ledger before and after; None where its machine is active."""
         self.attempt += 1
         self.suggested = ()
-        expires_at = self.clock.now() + timedelta(minutes=self.request.minutes)
+        account, cloud_now = self.cloud.account(), self.cloud.now() or self.clock.now()
+        expires_at = cloud_now + timedelta(minutes=self.request.minutes)
+        ahead_s = (cloud_now - self.clock.now()).total_seconds()
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
-        self.ledger.intend(self.lease_id, self.intent(offer, name))
+        intent = replace(
+            self.intent(offer, name), account=account, cloud_ahead_s=ahead_s, lasts_s=self.request.minutes * 60
+        )
+        self.ledger.intend(self.lease_id, intent)
         self.requested_names.append(str(name))
         failure = self.create_and_wait(MachineOrder(name, offer, image_for(offer, self.request), self.night))
         self.end_attempt(failure)

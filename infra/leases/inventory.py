@@ -155,7 +155,7 @@ def _machines(
 def _leftover(round_: Round, one: Leftover, leases: Mapping[str, Lease], records: Records) -> Owned | None:
     """A key, a volume or an image; what has the name of a lease is deleted with it, and not before."""
     place = round_.cloud.name
-    is_due = round_.should_remove(one, records, round_.clock.now())
+    is_due = round_.should_remove(one, records, round_.now())
     if is_due is None:
         round_.done.unrecognized.append(f"{place} {one.sort} {one.leftover_id} named {one.name!r}")
         return None

@@ -7,9 +7,9 @@ is left alone until its lease expires.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from bench.errors import CloudDeniedError, LedgerError, NightbenchError
+from bench.errors import CloudDeniedError, CloudError, LedgerError, NightbenchError
 from bench.machine.names import ImageName, MachineName, VolumeName
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
@@ -17,7 +17,7 @@ from infra.clouds.tag_cloud import TagCloud
 from infra.clouds.volume_cloud import VolumeCloud
 from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, release_lease
 from infra.leases.tags import unneeded_tags
-from infra.leases.volumes import CREATE_S, is_unused
+from infra.leases.volumes import CREATE_S, is_of_account, is_unused
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.volumes import VolumeBook
 from infra.reporting import Say, silent
@@ -95,7 +95,8 @@ def reap(
     for lease in read_records(ledger, done).leases.values():
         if lease.cloud not in clouds and lease.state != "released":
             with isolated(done, lease.lease_id):
-                _report_unreachable(lease, clock.now(), done, everything=everything)
+                now = clock.now() + timedelta(seconds=lease.cloud_ahead_s)
+                _report_unreachable(lease, now, done, everything=everything)
     return done
 
 
@@ -155,8 +156,20 @@ class Round:
 
     def is_due(self, lease: Lease) -> bool:
         """Whether an open lease has to be released: its process has exited, it has expired, or everything goes."""
-        now = self.clock.now()
-        return self.everything or lease.state == "releasing" or lease.is_overdue(now) or lease.is_orphan()
+        return self.everything or lease.state == "releasing" or lease.is_orphan() or lease.is_overdue(self.now())
+
+    def now(self) -> datetime:
+        """The cloud's time, by which whatever was rented expires: this computer's clock may be hours off.
+
+        Raises CloudError where the cloud does not state it.
+        """
+        now = self.cloud.now()
+        if now is None:
+            raise CloudError(
+                f"the answers of {self.cloud.name} have no Date header, so it is unknown what has expired: check the "
+                "proxies between it and this computer"
+            )
+        return now
 
     def should_delete(self, found: CloudMachine, records: Records) -> bool:
         """Whether a listed machine has to be deleted, apart from the release of its lease."""
@@ -166,7 +179,7 @@ class Round:
         if name is None:
             self.done.unrecognized.append(f"{self.cloud.name} machine {found.machine_id} named {found.name!r}")
             return False
-        is_past = name.is_past(self.clock.now()) if found.has_expired is None else found.has_expired
+        is_past = name.is_past(self.now()) if found.has_expired is None else found.has_expired
         if self.everything or (self.cloud.is_shared and is_past):
             return True
         lease = records.leases.get(name.lease_id)
@@ -208,7 +221,7 @@ class Round:
     def sweep(self, records: Records) -> None:
         """Delete expired keys, volumes and snapshots, and those of released leases."""
         for leftover in self.cloud.leftovers():
-            over = self.should_remove(leftover, records, self.clock.now())
+            over = self.should_remove(leftover, records, self.now())
             if over is None:
                 self.done.unrecognized.append(f"{self.cloud.name} {leftover.sort} {leftover.leftover_id} named "
                                            f"{leftover.name!r}")  # fmt: skip
@@ -228,6 +241,8 @@ class Round:
             with isolated(self.done, f"record of volume {one.name}"):  # one that is not listed is not billed either
                 if one.name in there:
                     book.mark_made(one.cloud, one.name, there[one.name])
+                elif not is_of_account(self.cloud, one):
+                    continue  # it may be there in the account that it was requested in
                 elif one.intended_at is None:
                     raise LedgerError(
                         f"the cloud does not list it, and the date of its record in {book.path} cannot be read: "
@@ -242,7 +257,7 @@ class Round:
             return
         listed = [found.name for found in machines if found.machine_id not in self.done.released]
         requested = [lease.name for lease in records.leases.values() if lease.state != "released" and lease.name]
-        for tag in unneeded_tags(self.cloud, self.clock.now(), [*listed, *requested]):
+        for tag in unneeded_tags(self.cloud, self.now(), [*listed, *requested]):
             with isolated(self.done, tag):
                 self.cloud.remove_tag(tag)
                 self.done.removed.append(tag)

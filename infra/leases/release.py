@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bench.errors import CloudDeniedError, CloudError, LeaseError, LedgerError
+from bench.errors import AccountError, CloudDeniedError, CloudError, LeaseError, LedgerError
 from bench.machine.names import MachineName
 from infra.clock import Clock, poll
 from infra.clouds.cloud import Cloud, look_every_s
@@ -119,9 +119,10 @@ def explain_loss(cloud: Cloud, clock: Clock, lease: Lease) -> str | None:
         found = cloud.find_by_id(lease.machine_id)
         if found is not None:
             return f"machine {lease.machine_id} is switched off" if found.status == "off" else None
+        require_account(cloud, lease)
         clock.sleep(look_every_s(cloud, LOOKS_FOR_GONE))
         is_gone = cloud.find_by_id(lease.machine_id) is None and not (lease.name and cloud.find(lease.name))
-    except CloudError:
+    except (AccountError, CloudError):
         return None
     gone = f"machine {lease.machine_id} is gone and was not released by us: the cloud reclaimed it, or it was deleted"
     return gone if is_gone else None
@@ -144,6 +145,8 @@ def release_lease(
     """
     lease_id = lease if isinstance(lease, str) else lease.lease_id
     lease = _read_again(ledger, lease)
+    with suppress(CloudError):  # it is asked again before anything is concluded
+        require_account(cloud, lease)
     with suppress(LedgerError):
         ledger.mark_releasing(lease_id)
     targets = targets_of(ledger, lease)
@@ -156,12 +159,30 @@ def release_lease(
             f"{left[0]} of lease {lease_id} still exists after its release ({left[0].trouble}) and is still billed: "
             "run nightbench reap, and check the cloud's console"
         )
+    require_account(cloud, lease)
     gone_at = max(target.absent_since or clock.now() for target in targets)
     ledger.mark_gone(lease_id, gone_at)
     sweep(cloud, clock, lease_id)
     ledger.mark_released(lease_id)
     remove_tags_of(cloud, [*(target.name for target in targets if target.name), *_earlier_names(ledger, lease_id)])
     return _read_again(ledger, replace(lease, state="released", released_at=gone_at))
+
+
+def require_account(cloud: Cloud, lease: Lease) -> None:
+    """Raise AccountError where the token is not of the account that the lease's machine was rented in.
+
+    The machine is unknown there, which says nothing of it. A row of an earlier version names no account, and a cloud
+    without accounts has none: such a machine counts as gone where it is absent. Raises CloudError where the cloud does
+    not answer.
+    """
+    if lease.account is None or (found := cloud.account()) == lease.account:
+        return
+    theirs = f"of account {found}" if found else "of an unknown account: it lacks the scope account:read"
+    raise AccountError(
+        f"machine {lease.machine_id or lease.name} of lease {lease.lease_id} was rented in account {lease.account} of "
+        f"{cloud.name}, and the token is {theirs}; the lease stays open and the machine may still be billed: set a "
+        f"token of account {lease.account} and run nightbench reap"
+    )
 
 
 def release_by_name(cloud: Cloud, clock: Clock, lease_id: str, say: Say = silent) -> list[str]:

@@ -61,7 +61,7 @@ def expected_stage_s(
 
 def left_of_lease_s(ledger_file: Path, lease_id: str) -> float:
     """Seconds for which a lease may still be used: until it ends, less the time to release its machine."""
-    left = Ledger(ledger_file).lease(lease_id).expires_at - SystemClock().now()
+    left = Ledger(ledger_file).lease(lease_id).expires_here_at() - SystemClock().now()
     return left.total_seconds() - read_catalog().pace["teardown_reserve_s"]
 
 

@@ -93,9 +93,13 @@ def _recall(context: VolumeContext, wanted: VolumeRequest) -> bool:
     The process that requested one may have died before the reply, and the cloud's lists lag. Raises CloudError where it
     stays unknown.
     """
-    return any(
-        _is_there(context, one) for one in context.book.open_volumes(context.cloud.name) if _is_alike(one, wanted)
-    )
+    known = context.book.open_volumes(context.cloud.name)
+    return any(_is_there(context, one) for one in known if _is_alike(one, wanted) and is_of_account(context.cloud, one))
+
+
+def is_of_account(cloud: VolumeCloud, one: RecordedVolume) -> bool:
+    """Whether a volume was requested in the account of this token; only there its absence means that it is gone."""
+    return one.account is None or one.account == cloud.account()
 
 
 def _is_alike(one: RecordedVolume, wanted: VolumeRequest) -> bool:
@@ -141,7 +145,7 @@ def create_volume(context: VolumeContext, name: VolumeName, size_gib: int) -> Vo
     its name, or deleted by the reaper.
     """
     cloud, book = context.cloud, context.book
-    book.intend(cloud.name, str(name), size_gib)
+    book.intend(cloud.name, str(name), size_gib, cloud.account())
     try:
         volume = _ask(cloud, context.clock, name, size_gib)
     except (NotAskedError, CloudDeniedError, CloudLimitError, CloudRefusedError, NoCapacityError):

@@ -40,7 +40,7 @@ LOG_END = 1000
 NEEDED = (*NETWORK, "NIGHTBENCH_*", "NIGHTBENCH_DO_TOKEN", "NIGHTBENCH_SSH_KEY", "SSH_AUTH_SOCK")
 # The settings among them that are paths, which may be relative to the folder of the night.
 _PROGRAMS = ("VLLM_EXECUTABLE", "LLAMA_SERVER", "LM_EVAL", "VLLM_RS")
-_PATHS = ("CACHE", "DO_CA", "SSH_KEY", "SSH_KNOWN_HOSTS", "MACHINE_LOCK", *_PROGRAMS)
+_PATHS = ("CACHE", "DEPLOYED_SUITES", "DO_CA", "SSH_KEY", "SSH_KNOWN_HOSTS", "MACHINE_LOCK", *_PROGRAMS)
 PATHS = tuple(f"NIGHTBENCH_{name}" for name in _PATHS)
 
 
@@ -169,7 +169,8 @@ class _Deadline:
         """Whether the deadline has passed, with the grace; a deadline that has changed is taken over."""
         if lease is not None and lease.expires_at != self.expires_at:
             self.expires_at = lease.expires_at
-            left_s = (lease.expires_at - self.clock.now()).total_seconds()
+            # It has just been requested. Its length needs no wall clock, which may differ from the cloud's.
+            left_s = lease.lasts_s or (lease.expires_at - self.clock.now()).total_seconds()
             self.due_s = self.clock.monotonic() + left_s + GRACE_S
         return self.clock.monotonic() >= self.due_s
 
@@ -189,12 +190,13 @@ class _Pause:
 class _Lease:
     state: str
     expires_at: datetime
+    lasts_s: float | None
 
 
 def _read(watched: WatchedLease) -> _Lease | None:
     """The lease in the ledger, None where it cannot be read there."""
-    row = _first(watched, "SELECT state, expires_at FROM leases WHERE lease_id = ?")
-    return None if row is None else _Lease(row[0], datetime.fromisoformat(row[1]))
+    row = _first(watched, "SELECT state, expires_at, lasts_s FROM leases WHERE lease_id = ?")
+    return None if row is None else _Lease(row[0], datetime.fromisoformat(row[1]), row[2])
 
 
 def _first(watched: WatchedLease, question: str) -> Any:

@@ -5,7 +5,7 @@ import socket
 import sqlite3
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -39,6 +39,9 @@ class Intent:
     budget_usd: float | None = None
     image: str | None = None
     machine: str | None = None  # its name in a suite of several machines
+    account: str | None = None  # at the cloud; None: it has none, or does not say
+    cloud_ahead_s: float = 0.0  # the cloud's clock, minus this computer's
+    lasts_s: float | None = None  # from this request to the expiry
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Lease:
     lease_id: str
     night: str
     cloud: str
+    account: str | None  # that the machine was rented in; None: unknown, as in rows of earlier versions
     name: str | None
     attempt: int
     machine_id: str | None
@@ -68,7 +72,9 @@ class Lease:
     heartbeat_at: datetime | None
     intended_at: datetime
     rented_at: datetime | None
-    expires_at: datetime
+    expires_at: datetime  # by the cloud's clock
+    cloud_ahead_s: float  # the cloud's clock, minus that of the computer that rented
+    lasts_s: float | None  # from the last request to the expiry; None: written before it was recorded
     released_at: datetime | None
 
     def is_seen(self) -> bool:
@@ -91,8 +97,12 @@ class Lease:
         return self.owner_start in (None, own_start())
 
     def is_overdue(self, now: datetime) -> bool:
-        """Whether this lease has expired."""
+        """Whether this lease has expired; `now` is the cloud's time."""
         return now > self.expires_at
+
+    def expires_here_at(self) -> datetime:
+        """When it expires by the clock of the computer that rented."""
+        return self.expires_at - timedelta(seconds=self.cloud_ahead_s)
 
     def usd(self, now: datetime) -> float:
         """Its cost until now, or until its release, with the machines of earlier attempts."""

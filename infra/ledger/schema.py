@@ -7,12 +7,13 @@ from typing import Any
 from bench.errors import LedgerError
 
 # Of the tables below, kept as the file's user_version; a change of them raises it. 0: older, or no tables yet.
-VERSION = 2
+VERSION = 3
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS leases (
   lease_id TEXT PRIMARY KEY,
   night TEXT NOT NULL,
   cloud TEXT NOT NULL,
+  account TEXT,
   name TEXT,
   attempt INTEGER NOT NULL DEFAULT 1,
   machine_id TEXT,
@@ -34,6 +35,8 @@ CREATE TABLE IF NOT EXISTS leases (
   intended_at TEXT NOT NULL,
   rented_at TEXT,
   expires_at TEXT NOT NULL,
+  cloud_ahead_s REAL NOT NULL DEFAULT 0,
+  lasts_s REAL,
   released_at TEXT
 );
 CREATE TABLE IF NOT EXISTS attempts (
@@ -54,14 +57,16 @@ CREATE TABLE IF NOT EXISTS attempts (
 );
 """
 INTEND = """
-INSERT INTO leases (lease_id, night, cloud, name, attempt, kind, region, is_spot, state, usd_per_hour, budget_usd,
-  image, machine, owner_host, owner_pid, owner_began_at, owner_start, heartbeat_at,
-  intended_at, expires_at)
-VALUES (:lease_id, :night, :cloud, :name, :attempt, :kind, :region, :is_spot, 'intended', :usd_per_hour, :budget_usd,
-  :image, :machine, :host, :pid, :began, :start, :now, :now, :expires_at)
+INSERT INTO leases (lease_id, night, cloud, account, name, attempt, kind, region, is_spot, state, usd_per_hour,
+  budget_usd, image, machine, owner_host, owner_pid, owner_began_at, owner_start, heartbeat_at,
+  intended_at, expires_at, cloud_ahead_s, lasts_s)
+VALUES (:lease_id, :night, :cloud, :account, :name, :attempt, :kind, :region, :is_spot, 'intended', :usd_per_hour,
+  :budget_usd, :image, :machine, :host, :pid, :began, :start, :now, :now, :expires_at,
+  :cloud_ahead_s, :lasts_s)
 ON CONFLICT (lease_id) DO UPDATE SET name = excluded.name, attempt = excluded.attempt, kind = excluded.kind,
   region = excluded.region, is_spot = excluded.is_spot, state = 'intended', usd_per_hour = excluded.usd_per_hour,
   image = excluded.image, heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,
+  cloud_ahead_s = excluded.cloud_ahead_s, lasts_s = excluded.lasts_s, account = coalesce(excluded.account, account),
   machine_id = NULL, address = NULL, rented_at = NULL, released_at = NULL
 """
 BEGIN_ATTEMPT = """

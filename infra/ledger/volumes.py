@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS volumes (
   volume_id TEXT,
   intended_at TEXT NOT NULL,
   ended_at TEXT,
+  account TEXT,
   PRIMARY KEY (cloud, name)
 )
 """
@@ -43,6 +44,7 @@ class RecordedVolume:
     state: State
     volume_id: str | None
     intended_at: datetime | None
+    account: str | None = None  # that it was requested in; None: unknown, as in rows of earlier versions
 
 
 class VolumeBook:
@@ -59,15 +61,17 @@ class VolumeBook:
     def _open(self) -> Iterator[sqlite3.Connection]:
         with transaction(self.path, "no volume is created without it") as connection:
             connection.execute(_SCHEMA)
+            if "account" not in [row["name"] for row in connection.execute("PRAGMA table_info(volumes)").fetchall()]:
+                connection.execute("ALTER TABLE volumes ADD COLUMN account TEXT")  # a ledger of an earlier version
             yield connection
 
-    def intend(self, cloud: str, name: str, size_gib: int) -> None:
+    def intend(self, cloud: str, name: str, size_gib: int, account: str | None = None) -> None:
         """Record that this volume is about to be requested."""
-        values = (cloud, name, size_gib, self._clock.now().isoformat())
+        values = (cloud, name, size_gib, self._clock.now().isoformat(), account)
         with self._open() as connection:
             connection.execute(
-                "INSERT OR IGNORE INTO volumes (cloud, name, size_gib, state, intended_at) "
-                "VALUES (?, ?, ?, 'intended', ?)",
+                "INSERT OR IGNORE INTO volumes (cloud, name, size_gib, state, intended_at, account) "
+                "VALUES (?, ?, ?, 'intended', ?, ?)",
                 values,
             )
 
@@ -91,18 +95,18 @@ class VolumeBook:
         """Every volume that is not recorded as gone, or those of one cloud, oldest first."""
         with self._open() as connection:
             rows = connection.execute(
-                "SELECT cloud, name, size_gib, state, volume_id, intended_at FROM volumes "
+                "SELECT cloud, name, size_gib, state, volume_id, intended_at, account FROM volumes "
                 "WHERE state <> 'over' AND (? IS NULL OR cloud = ?) ORDER BY intended_at, name",
                 (cloud, cloud),
             ).fetchall()
-        return [_on_record(*row) for row in rows]
+        return [_on_record(row) for row in rows]
 
 
-def _on_record(cloud: str, name: str, size_gib: int, state: State, volume_id: str | None, at: object) -> RecordedVolume:
+def _on_record(row: sqlite3.Row) -> RecordedVolume:
     try:
-        intended_at = datetime.fromisoformat(str(at))
+        intended_at = datetime.fromisoformat(str(row["intended_at"]))
     except ValueError:
         intended_at = None
     if intended_at is not None and intended_at.tzinfo is None:
         intended_at = None
-    return RecordedVolume(cloud, name, size_gib, state, volume_id, intended_at)
+    return RecordedVolume(**{**dict(row), "intended_at": intended_at})

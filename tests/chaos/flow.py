@@ -34,13 +34,14 @@ from infra.clouds.digitalocean.client import Calls
 from infra.leases import leftovers
 from infra.leases.reaper import Reaped
 from infra.loadgen.suite_file import make_night
-from infra.processes.identity import start_of
+from infra.processes.identity import own_start
 from infra.reporting import silent
 from infra.settings import Settings
 from infra.storage import store
 from tasks.artifacts import start_progress
 from tasks.planning import hold_machine
 from tests.chaos.clocks import FollowingClock, WanderingClock
+from tests.chaos.elsewhere import another_namespace
 from tests.chaos.lost_server import lost_server
 from tests.chaos.machine import RentedMachine
 from tests.chaos.own_host import TARGET, HeldMachine, reached
@@ -170,7 +171,7 @@ def _note_watchdog(place: Place) -> Callable[[Path, str], None]:
 
     def start(_ledger_file: Path, lease_id: str) -> None:
         with (place.notes / WATCHED).open("a") as log:
-            log.write(f"{lease_id} {os.getpid()} {start_of(os.getpid())}\n")
+            log.write(f"{lease_id} {os.getpid()} {own_start()}\n")
 
     return start
 
@@ -267,8 +268,12 @@ def _on_two(plan: NightRecord, kind: str) -> NightRecord:
 
 
 def reap_once(place: Place, seed: int = 0) -> Reaped:
-    """One round of the reaper, with the records that are left."""
-    with surroundings(place, VirtualClock(place.clock), seed):
+    """One round of the reaper, with the records that are left, from wherever it is."""
+    clock = WanderingClock(VirtualClock(place.clock))
+    clock.step(place.elsewhere.clock_off_s)
+    with surroundings(place, clock, seed), ExitStack() as stack:
+        if place.elsewhere.is_in_another_namespace:
+            stack.enter_context(another_namespace(_folder(stack)))
         return leftovers.release_leftovers(place.data, place.ledger_file, clouds_of(place, Settings()), say=silent)
 
 

@@ -45,7 +45,7 @@ OUTSIDE_FAILED = 3
 
 def cloud_at(place: Place, clock: Clock, steps: Steps, seed: int = 0) -> MortalCloud:
     """The cloud with the real client and short timeouts."""
-    client = make_client(SecretStr(place.token), place.url, place.ca, connect_timeout_s=5.0, read_timeout_s=0.5)
+    client = make_client(SecretStr(place.token), place.url, place.ca, clock, connect_timeout_s=5.0, read_timeout_s=0.5)
     calls = Calls("digitalocean", clock, jitter=random.Random(seed).random)
     return MortalCloud(steps, client, calls, place.keys, _first_boot, AccountSetup())
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from infra.leases.offers import Choice, LeaseRequest
+from tests.chaos.elsewhere import HERE, Elsewhere
 
 LEASE_MINUTES = 120.0
 HostFault = tuple[int, str]  # at a night's n-th command on its own host: "before", "after" or "kill"
@@ -25,6 +26,7 @@ class Place:
     data: Path
     ssh_port: int | None = None
     own_host: Path | None = None  # its home folder, where nights measure on a host of one's own
+    elsewhere: Elsewhere = HERE  # where its reapers are
     boot_off_s: int = 0  # by how much /proc shows the boot of this computer off, as after a step of its clock
 
     def of(self, token: str) -> "Place":

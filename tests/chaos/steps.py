@@ -140,8 +140,8 @@ class MortalBook(VolumeBook):
         super().__init__(path, clock)
         self._steps = steps
 
-    def intend(self, cloud: str, name: str, size_gib: int) -> None:
-        super().intend(cloud, name, size_gib)
+    def intend(self, cloud: str, name: str, size_gib: int, account: str | None = None) -> None:
+        super().intend(cloud, name, size_gib, account)
         self._steps.after("V1")
 
     def mark_made(self, cloud: str, name: str, volume_id: str) -> None:

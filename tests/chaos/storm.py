@@ -17,11 +17,12 @@ from bench.errors import NightbenchError
 from bench.machine.names import ImageName, MachineName
 from infra.leases.offers import Choice, LeaseRequest
 from tests.chaos.computer_faults import FIRST_SEED, ComputerFaults, draw_computer_faults
+from tests.chaos.elsewhere import HERE, Elsewhere, draw_elsewhere
 from tests.chaos.engine_faults import EngineFaults, draw_faults
 from tests.chaos.flow import live, reap_and_die, reap_beside, reap_once
 from tests.chaos.lost_server import draw_lost_server
 from tests.chaos.own_storm import OwnWeather, blow_own, forecast_own
-from tests.chaos.place import MEMORY, Life
+from tests.chaos.place import MEMORY, Life, Place
 from tests.chaos.power_cut import lose_power
 from tests.chaos.processes_of_nights import KILLED, end_well, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_rows, must_not_crash
@@ -93,6 +94,7 @@ class Weather:
     upgrade_dies_before: int | None = None  # the statement of an upgrade of the ledger from its first version
     boot_off_s: int = 0  # in what the reapers and the watchdog see of /proc
     volume_fates: tuple[str, ...] = ()  # of each attach and detach that is asked for; "" is a good one
+    elsewhere: Elsewhere = HERE  # where the reapers are
     own: OwnWeather | None = None  # two nights on one host of one's own, after this night
     is_resumed: bool = False  # in the morning, after a power cut
 
@@ -154,6 +156,7 @@ def _with_computer(drawn: Weather, dice: random.Random) -> Weather:
         watchdog="killed" if drawn.token_ends_after_s else dice.choice(("killed", "with the night", "lives")),
         upgrade_dies_before=dice.randint(0, 14) if dice.random() < 0.3 else None,
         boot_off_s=dice.choice(STEPS_S) if dice.random() < 0.3 else 0,
+        elsewhere=draw_elsewhere(drawn.seed),
         own=forecast_own(drawn.seed),
     )
 
@@ -281,7 +284,7 @@ def _set(world: World, weather: Weather) -> None:
 def _night(world: World, weather: Weather) -> None:
     """The night beside its reapers; its token may be revoked before it ends."""
     token = world.cloud.add_token("*")
-    world.place = replace(world.place, boot_off_s=weather.boot_off_s)
+    world.place = replace(world.place, boot_off_s=weather.boot_off_s, elsewhere=weather.elsewhere)
     if weather.token_ends_after_s is not None:
         world.cloud.later(weather.token_ends_after_s, lambda: world.cloud.revoke(token))
     end = world.place.data.parent / "end"
@@ -289,13 +292,7 @@ def _night(world: World, weather: Weather) -> None:
         # First: where the clock was stepped, the others see only the processes that began before they look.
         night = start(live, replace(world.place.of(token), boot_off_s=0), weather.life)
         world.cloud.api.before_reply = _killer(night, token, weather.killed_at_call)
-        for _ in range(weather.reapers):
-            child = start(reap_beside, world.place, PERIOD_S / 2, end)
-            stack.callback(end_well, child)
-        watchdog = None
-        if weather.watchdog != "killed":
-            watchdog = start(watch_beside, world.place.of(token), end)
-            stack.callback(end_well, watchdog)
+        watchdog = _start_beside(stack, world, weather, world.place.of(token), end)
         stack.callback(end.touch)
         exit_code = wait_for(night)
         world.cloud.api.before_reply = None
@@ -308,6 +305,27 @@ def _night(world: World, weather: Weather) -> None:
             world.lose_records()
         if weather.reapers:
             let_it_catch_up()
+    if weather.elsewhere.has_another_account:
+        _reap_with_another_account(world, weather)
+
+
+def _start_beside(stack: ExitStack, world: World, weather: Weather, night: Place, end: Path) -> BaseProcess | None:
+    """Start the reapers and the watchdog of a night, which end with the stack; the watchdog, unless there is none."""
+    for _ in range(weather.reapers):
+        stack.callback(end_well, start(reap_beside, world.place, PERIOD_S / 2, end))
+    if weather.watchdog == "killed":
+        return None
+    watchdog = start(watch_beside, night, end)
+    stack.callback(end_well, watchdog)
+    return watchdog
+
+
+def _reap_with_another_account(world: World, weather: Weather) -> None:
+    """A round of the reaper with a token that sees nothing of the night, and may conclude nothing from that."""
+    mine = world.place
+    world.place = mine.of(world.cloud.add_account("0ddba11"))
+    _reap(world, weather.seed)
+    world.place = mine
 
 
 def _killer(night: BaseProcess, token: str, at_call: int | None) -> Callable[[Request], None] | None:

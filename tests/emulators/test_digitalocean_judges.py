@@ -111,9 +111,9 @@ def test_an_error_is_judged_and_a_refused_request_is_not(tmp_path: Path) -> None
 
 def test_a_call_that_the_facts_lack_is_named(tmp_path: Path) -> None:
     with Emulator(VirtualClock(tmp_path / "clock"), by_description=False) as cloud:
-        exchanged(cloud, "GET", "/v2/account")
+        exchanged(cloud, "GET", "/v2/customers/my/balance")
 
-        assert cloud.judge.unknown == {"GET /v2/account"}
+        assert cloud.judge.unknown == {"GET /v2/customers/my/balance"}
 
 
 @pytest.mark.parametrize(
@@ -274,3 +274,4 @@ def test_prism_refuses_what_the_description_does_not_allow(tmp_path: Path) -> No
 
         with pytest.raises(HttpResponseError):
             client.account.get(enforce_https=False)
+        assert cloud.judge.found.pop().endswith("is 'splendid', none of ['active', 'locked', 'warning']")

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from bench.machine.cloud_init import HostKey, user_data
 from bench.machine.names import MachineName
+from infra.clock import Clock
 from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import AccountSetup, DigitalOcean
 from infra.leases.acquire import take_lease
@@ -52,7 +53,7 @@ class Door:
 
     def cloud(self) -> DigitalOcean:
         calls = Calls("digitalocean", self.clock, jitter=lambda: 0.5)
-        client = make_client(SecretStr(self.token), self.url, self.ca)
+        client = make_client(SecretStr(self.token), self.url, self.ca, self.clock)
         return DigitalOcean(client, calls, self.folder / "keys", first_boot, AccountSetup())
 
 
@@ -76,12 +77,14 @@ class Rig:
         self.ledger = Ledger(self.folder / "ledger.sqlite", self.clock)
         self.cloud = self.cloud_with()
 
-    def cloud_with(self, token: str | None = None, **account: Any) -> DigitalOcean:
-        secret = SecretStr(token or self.emulator.token)
-        client = make_client(
-            secret, self.endpoint or self.emulator.url, self.emulator.ca, read_timeout_s=self.read_timeout_s
+    def cloud_with(self, token: str | None = None, clock: Clock | None = None, **account: Any) -> DigitalOcean:
+        secret, url, clock = (
+            SecretStr(token or self.emulator.token),
+            self.endpoint or self.emulator.url,
+            clock or self.clock,
         )
-        calls = Calls("digitalocean", self.clock, jitter=lambda: 0.5)
+        client = make_client(secret, url, self.emulator.ca, clock, read_timeout_s=self.read_timeout_s)
+        calls = Calls("digitalocean", clock, jitter=lambda: 0.5)
         return DigitalOcean(client, calls, self.folder / "keys", self._first_boot, AccountSetup(**account))
 
     def _first_boot(self, name: MachineName, keys: LeaseKeys) -> str:
@@ -103,8 +106,8 @@ class Rig:
 
     def reap(self, **fields: Any) -> Reaped:
         clouds = {"digitalocean": fields.pop("cloud", self.cloud)}
-        ledger = fields.pop("ledger", self.ledger)
-        return reap(clouds, ledger, self.clock, say=self.said.append, **fields)
+        ledger, clock = fields.pop("ledger", self.ledger), fields.pop("clock", self.clock)
+        return reap(clouds, ledger, clock, say=self.said.append, **fields)
 
     def explain_loss(self, lease: Lease) -> str | None:
         return explain_loss(self.cloud, self.clock, lease)

@@ -23,7 +23,6 @@ from azure.core.exceptions import (
     HttpResponseError,
     ServiceRequestError,
 )
-from azure.core.pipeline.policies import SansIOHTTPPolicy
 from pydantic import SecretStr
 from pydo import Client
 
@@ -38,7 +37,8 @@ from bench.errors import (
     NotAskedError,
 )
 from bench.printable import printable_strings
-from infra.clock import Clock
+from infra.clock import Clock, SystemClock
+from infra.clouds.digitalocean.answer_times import AnswerTimes
 
 PER_PAGE = 200
 _RANDOM = secrets.SystemRandom()
@@ -63,12 +63,28 @@ STATUS_OF_ID = {
     "conflict": 409,
 }
 
+
+class TimedClient(Client):
+    """A pydo client that keeps the times of its answers."""
+
+    def __init__(self, token: str, times: AnswerTimes, **options: Any) -> None:
+        # In place of the policy that logs headers, among them the token.
+        super().__init__(token, http_logging_policy=times, **options)
+        self.times = times
+
+
 CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")  # in which requests looks for a file of authorities
 
 
 def make_client(
-    token: SecretStr, endpoint: str, ca: Path | None, *, connect_timeout_s: float = 10.0, read_timeout_s: float = 60.0
-) -> Client:
+    token: SecretStr,
+    endpoint: str,
+    ca: Path | None,
+    clock: Clock | None = None,
+    *,
+    connect_timeout_s: float = 10.0,
+    read_timeout_s: float = 60.0,
+) -> TimedClient:
     """A pydo client that repeats nothing, has short timeouts, and logs no header.
 
     The environment's proxies and authorities are read once, here: requests would look for them and for a ~/.netrc
@@ -76,8 +92,9 @@ def make_client(
     token.
     """
     trusted = str(ca) if ca else next(filter(None, map(os.environ.get, CA_VARIABLES)), True)
-    return Client(
+    return TimedClient(
         token.get_secret_value(),
+        AnswerTimes(clock or SystemClock()),
         endpoint=endpoint,
         use_env_settings=False,
         proxies={} if proxy_bypass(urlsplit(endpoint).netloc) else getproxies(),
@@ -85,7 +102,6 @@ def make_client(
         connection_timeout=connect_timeout_s,
         read_timeout=read_timeout_s,
         connection_verify=trusted,
-        http_logging_policy=SansIOHTTPPolicy(),
     )
 
 

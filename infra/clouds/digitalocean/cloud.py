@@ -6,10 +6,9 @@ searched by its name in each list.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-from pydo import Client
 
 from bench.errors import (
     CloudDeniedError,
@@ -22,7 +21,7 @@ from bench.errors import (
 from bench.machine.names import PREFIX, MachineName, is_alike
 from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, MachineOrder, Offer
 from infra.clouds.digitalocean.base_images import base_image
-from infra.clouds.digitalocean.client import Calls, page_of
+from infra.clouds.digitalocean.client import Calls, TimedClient, page_of
 from infra.clouds.digitalocean.images import ImageCalls
 from infra.clouds.digitalocean.parsing import by_id, leftover_of, machine_of, offers_of
 from infra.clouds.digitalocean.tags import TagCalls, with_tags
@@ -51,7 +50,7 @@ class DigitalOcean(ImageCalls, TagCalls, VolumeCalls):
 
     def __init__(
         self,
-        client: Client,
+        client: TimedClient,
         calls: Calls,
         keys: Path,
         first_boot: Callable[[MachineName, LeaseKeys], str],
@@ -65,6 +64,27 @@ class DigitalOcean(ImageCalls, TagCalls, VolumeCalls):
         self._calls = calls
         self._keys = keys
         self._first_boot = first_boot
+        self._times = client.times
+        self._account_id: str | None = None
+
+    def now(self) -> datetime | None:
+        """The time by the cloud's answers."""
+        if self._times.now() is None:
+            self.account()  # any answer states it
+        return self._times.now()
+
+    def account(self) -> str | None:
+        """The id of the token's team, to which all resources belong, else of its user; None without account:read."""
+        if self._account_id is None:
+            try:
+                found = self._calls.repeat("account:read", self._client.account.get, "account")
+                self._account_id = str((found.get("team") or {}).get("uuid") or found["uuid"])
+            except CloudDeniedError as error:
+                if not error.is_scope:
+                    raise
+            except (AttributeError, KeyError) as error:
+                raise CloudError(f"{self.name}: the reply to account:read has no account") from error
+        return self._account_id
 
     def offers(self) -> list[Offer]:
         """Every size in every region that has it, at its current price."""

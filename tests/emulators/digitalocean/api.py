@@ -4,6 +4,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from email.utils import formatdate
 
 from tests.emulators.digitalocean import routes
 from tests.emulators.digitalocean.faults import AFTER, LIE, Fault, FaultPlan
@@ -50,6 +51,7 @@ class Api:
     pass_s: Callable[[float], None]  # a virtual clock moves on with each call, and while nothing is answered
     base: str = ""
     tokens: dict[str, frozenset[str]] = field(default_factory=dict)
+    others: dict[str, State] = field(default_factory=dict)  # what the tokens of other accounts see
     plan: FaultPlan = field(default_factory=FaultPlan)
     limiter: Limiter = field(default_factory=Limiter)
     log: list[Logged] = field(default_factory=list)
@@ -62,7 +64,8 @@ class Api:
     def answer(self, request: Request) -> Reply:
         with self.lock:
             self.pass_s(self.request_s)
-            self.state.advance(self.now_s())
+            for state in (self.state, *self.others.values()):
+                state.advance(self.now_s())
             fault = self.plan.strike(request.method, request.path)
             reply = self._struck(request, fault) if fault else self._admitted(request)
             self._finish(request, reply, fault)
@@ -107,12 +110,13 @@ class Api:
         route, parts = found
         if scopes != ALL_SCOPES and route.scope not in scopes:
             return refuse(403, "You do not have permission to perform this action.")
-        return route.answer(Call(self.state, request, self.base, parts))
+        return route.answer(Call(self.others.get(request.token, self.state), request, self.base, parts))
 
     def _finish(self, request: Request, reply: Reply, fault: Fault | None) -> None:
         reply.headers = {
             "content-type": "application/json; charset=utf-8",
             "x-request-id": str(uuid.uuid4()),
+            "date": formatdate(self.state.now, usegmt=True),
             **self.limiter.headers(request.token, self.state.now),
             **reply.headers,
         }

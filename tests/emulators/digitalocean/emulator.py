@@ -137,6 +137,15 @@ class Emulator:
         self.api.tokens[token] = frozenset(scopes)
         return token
 
+    def add_account(self, team: str) -> str:
+        """The token of another account, which is empty and sees nothing of this one."""
+        state = State(behaviour=self.state.behaviour, account={"team": {"uuid": team, "name": "Another Team"}})
+        state.share_ids(self.state)
+        base_images(state, self._now_s())
+        token = self.add_token(*ALL_SCOPES)
+        self.api.others[token] = state
+        return token
+
     def revoke(self, token: str) -> None:
         self.api.tokens.pop(token, None)
 

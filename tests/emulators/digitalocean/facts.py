@@ -106,6 +106,17 @@ SNAPSHOT: dict[str, Kind] = {
     "resource_type": frozenset({"droplet", "volume"}),
     "tags": [str],
 }
+ACCOUNT: dict[str, Kind] = {
+    "droplet_limit": int,
+    "floating_ip_limit": int,
+    "email": str,
+    "name?": str,
+    "uuid": str,
+    "email_verified": bool,
+    "status": frozenset({"active", "warning", "locked"}),
+    "status_message": str,
+    "team?": {"uuid?": str, "name?": str},
+}
 TAG: dict[str, Kind] = {
     "name": str,
     "resources": {kind: {"count": int} for kind in ("droplets", "volumes", "volume_snapshots", "databases")}
@@ -185,6 +196,7 @@ CALLS: dict[tuple[str, str], tuple[Kind, Kind]] = {
     ("DELETE", "/v2/droplets/{}"): (None, None),
     ("GET", "/v2/droplets/{}/actions"): (None, page_of("actions", ACTION)),
     ("POST", "/v2/droplets/{}/actions"): ({"type": DROPLET_ACTIONS, "name?": str}, {"action": ACTION}),
+    ("GET", "/v2/account"): (None, {"account": ACCOUNT}),
     ("GET", "/v2/account/keys"): (None, page_of("ssh_keys", KEY)),
     ("POST", "/v2/account/keys"): ({"name": str, "public_key": str}, {"ssh_key": KEY}),
     ("GET", "/v2/account/keys/{}"): (None, {"ssh_key": KEY}),

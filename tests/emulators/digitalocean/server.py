@@ -65,6 +65,9 @@ class Handler(BaseHTTPRequestHandler):
             {name.lower(): value for name, value in self.headers.items()},
             self.rfile.read(length),
         )
+        if len(request.raw) < length:  # the client was killed while it sent
+            self.close_connection = True
+            return
         self._deliver(self.server.answer(request))
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = _serve  # noqa: N815 - the base class looks for these names
@@ -78,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
         content = reply.content()
         sent = {"truncated": content[: len(content) // 2], "empty": b"", "garbage": b"<html>Bad Gateway</html>"}
         content = sent.get(reply.delivery, content)
-        self.send_response(reply.status)
+        self.send_response_only(reply.status)  # the date is the emulated cloud's
         for name, value in reply.headers.items():
             self.send_header(name, value)
         if reply.status != 204:

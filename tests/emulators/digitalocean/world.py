@@ -104,6 +104,10 @@ class State:
     def next_id(self) -> int:
         return next(iter(self._ids))
 
+    def share_ids(self, other: "State") -> None:
+        """Take ids from another account's numbers, which no two accounts have in common."""
+        self._ids = other._ids  # noqa: SLF001 - of the same class
+
     def at(self, when: float, happens: Callable[[float], None]) -> None:
         """Let something happen at a moment of the emulator's clock."""
         heapq.heappush(self._events, (when, self.next_id(), happens))

@@ -53,9 +53,9 @@ def cloud_of(access: Access) -> StaticCloud:
     return StaticCloud(str(target_of(access)), lambda: SshHost(access, patience_s=1, connect_s=2), SystemClock())
 
 
-def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0, clock_off_h: float = 0.0) -> MachineOrder:
+def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0) -> MachineOrder:
     (offer,) = cloud.offers()
-    name = MachineName(lease_id, 1, datetime.now(UTC) + timedelta(hours=hours + clock_off_h))
+    name = MachineName(lease_id, 1, cloud.now() + timedelta(hours=hours))
     return MachineOrder(name, offer, night="2026-03-01")
 
 
@@ -266,10 +266,10 @@ def test_a_living_night_keeps_its_host_whatever_the_clocks_of_the_computers_say(
     access: Access, tmp_path: Path, holder_off_h: float, other_off_h: float
 ) -> None:
     holder, other = computer(access, holder_off_h), computer(access, other_off_h)
-    mine = holder.rent(order(holder, "aaa", clock_off_h=holder_off_h))
+    mine = holder.rent(order(holder, "aaa"))
 
     with pytest.raises(HostInUseError, match=f"lease {mine.name}"):
-        other.rent(order(other, "bbb", clock_off_h=other_off_h))
+        other.rent(order(other, "bbb"))
     reaped = reap({other.name: other}, Ledger(tmp_path / "ledger.sqlite"), SetOff(other_off_h))
 
     assert (reaped.released, reaped.failed) == ([], {})
@@ -280,14 +280,14 @@ def test_an_expired_lease_is_taken_though_the_clock_of_its_computer_was_two_hour
     access: Access, tmp_path: Path
 ) -> None:
     ahead, other = computer(access, 2), computer(access, 0)
-    late = ahead.rent(order(ahead, "aaa", hours=-0.1, clock_off_h=2))
+    late = ahead.rent(order(ahead, "aaa", hours=-0.1))
 
     other.wait_until_free(pytest.fail)
     mine = other.rent(order(other, "bbb"))
 
     assert other.find_ours() == [mine] != [late]
     other.release(mine.machine_id)
-    again = ahead.rent(order(ahead, "ccc", hours=-0.1, clock_off_h=2))
+    again = ahead.rent(order(ahead, "ccc", hours=-0.1))
     reaped = reap({other.name: other}, Ledger(tmp_path / "ledger.sqlite"), SystemClock())
     assert reaped.released == [again.machine_id]
 
@@ -303,7 +303,7 @@ def test_a_lease_file_of_an_earlier_version_holds_until_the_time_in_its_name(
     (sshd.home / "nightbench" / "lease.json").write_text(json.dumps(lease))
 
     with pytest.raises(HostInUseError, match="taken by someone at 2026-03-01") if holds else nullcontext():
-        cloud.rent(order(cloud, "new", clock_off_h=2))
+        cloud.rent(order(cloud, "new"))
 
     assert [found.name[:6] for found in cloud.find_ours()] == ["nb-old" if holds else "nb-new"]
 

@@ -283,7 +283,7 @@ def test_the_key_of_an_open_lease_stays_though_its_first_attempt_has_expired(rig
 def test_a_token_that_may_not_list_volumes_still_releases_machines(rig: Rig) -> None:
     lease = rig.take()
     rig.clock.sleep(HOUR_S + 1)
-    scopes = ("droplet:read", "droplet:delete", "ssh_key:read", "ssh_key:delete")
+    scopes = ("account:read", "droplet:read", "droplet:delete", "ssh_key:read", "ssh_key:delete")
     cloud = rig.cloud_with(rig.emulator.add_token(*scopes))
 
     reaped = rig.reap(cloud=cloud)
@@ -326,7 +326,7 @@ ERRORS = (RuntimeError("docker keeps a container"), KeyError("id"), OSError(28, 
 
 def expired_on_both(rig: Rig) -> tuple[LocalCloud, Lease, Lease]:
     """A second cloud, and an expired lease at each; at the first also a key, and a volume that never came."""
-    local = LocalCloud(rig.folder / "machines")
+    local = LocalCloud(rig.folder / "machines", rig.clock)
     here = take_lease(local, rig.ledger, rig.clock, LeaseRequest((Choice("local"),), 60), night="2026-11-21")
     there = rig.take()
     past = str(MachineName("01k9x", 1, rig.clock.now()))
@@ -419,7 +419,7 @@ def test_a_row_of_another_version_does_not_keep_other_leases(rig: Rig, what: str
 
 
 def test_the_machine_of_a_row_that_cannot_be_read_is_left_alone_before_its_deadline(rig: Rig) -> None:
-    local = LocalCloud(rig.folder / "machines")
+    local = LocalCloud(rig.folder / "machines", rig.clock)
     here = take_lease(local, rig.ledger, rig.clock, LeaseRequest((Choice("local"),), 60), night="2026-11-21")
     there = rig.take()
     with sqlite3.connect(rig.ledger.path) as file:
@@ -539,8 +539,8 @@ def test_of_a_volumes_uses_the_last_one_stays_tagged(rig: Rig) -> None:
 def test_a_token_that_may_not_delete_tags_is_reported_and_blocks_no_night(rig: Rig) -> None:
     lease = rig.take()
     rig.clock.sleep(HOUR_S + 1)
-    scopes = ("droplet:read", "droplet:delete", "ssh_key:read", "ssh_key:delete", "tag:read", "block_storage:read",
-              "snapshot:read")  # fmt: skip
+    scopes = ("account:read", "droplet:read", "droplet:delete", "ssh_key:read", "ssh_key:delete", "tag:read",
+              "block_storage:read", "snapshot:read")  # fmt: skip
 
     reaped = rig.reap(cloud=rig.cloud_with(rig.emulator.add_token(*scopes)))
 

@@ -24,7 +24,7 @@ from tests.pairs import IS_SOAK
 
 Upgrade = Callable[[Path, int], None]
 # The tables of this version. If this fails, raise VERSION, test the upgrade from the version before, then correct it.
-TABLES = (2, "84fd00b5")
+TABLES = (3, "79108a40")
 
 
 @pytest.fixture

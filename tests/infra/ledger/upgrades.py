@@ -11,7 +11,11 @@ from infra.ledger.database import transaction
 from infra.ledger.schema import bring_up_to_date
 
 # Columns that a version did not have.
-NEWER_COLUMNS = {0: ("owner_start", "image", "machine"), 1: ("machine",)}
+NEWER_COLUMNS = {
+    0: ("owner_start", "image", "machine", "account", "cloud_ahead_s", "lasts_s"),
+    1: ("machine", "account", "cloud_ahead_s", "lasts_s"),
+    2: ("account", "cloud_ahead_s", "lasts_s"),
+}
 
 
 def make_older(ledger: Path, version: int = 0) -> None:
