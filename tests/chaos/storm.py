@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from bench.errors import NightbenchError
 from bench.machine.names import ImageName, MachineName
 from infra.leases.offers import Choice, LeaseRequest
+from infra.ledger.ledger import Ledger
 from tests.chaos.computer_faults import FIRST_SEED, ComputerFaults, draw_computer_faults
 from tests.chaos.elsewhere import HERE, Elsewhere, draw_elsewhere
 from tests.chaos.engine_faults import EngineFaults, draw_faults
@@ -343,12 +345,13 @@ def _killer(night: BaseProcess, token: str, at_call: int | None) -> Callable[[Re
 
 def _morning(world: World, weather: Weather) -> None:
     """Rounds of the reaper, an hour apart: with faults until the last deadline, and then once without."""
+    deadline = _last_deadline(world)
     if weather.upgrade_dies_before is not None and _has_leases(world):
         make_older(world.place.ledger_file)
         run(upgrade_killed_before_statement, world.place.ledger_file, weather.upgrade_dies_before)
     if weather.reaper_dies_after is not None:
         run(reap_and_die, world.place, weather.reaper_dies_after)
-    began, deadline = world.clock.now_s(), world.deadline()
+    began = world.clock.now_s()
     while deadline is not None and world.clock.now() <= deadline:
         _reap(world, weather.seed)
         world.clock.sleep(PERIOD_S)
@@ -361,6 +364,13 @@ def _morning(world: World, weather: Weather) -> None:
         # attachment, which counts as in use for longer than a short lease lasts.
         world.clock.sleep(PERIOD_S)
         _reap(world, weather.seed)
+
+
+def _last_deadline(world: World) -> datetime | None:
+    """The latest deadline of what was rented and of the open leases: of some, no machine was ever created."""
+    leases = Ledger(world.place.ledger_file).open_leases() if _has_leases(world) else []
+    ends = [one.expires_at for one in leases if one.expires_at is not None]
+    return max((*ends, *filter(None, [world.deadline()])), default=None)
 
 
 def _has_leases(world: World) -> bool:
