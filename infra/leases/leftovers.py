@@ -9,6 +9,7 @@ from infra.clock import SystemClock
 from infra.clouds.cloud import Cloud
 from infra.leases.lease_reports import lacks_report, report_lease
 from infra.leases.ledger_recovery import open_ledger
+from infra.leases.prefixes import for_lease
 from infra.leases.reaper import Reaped, reap
 from infra.leases.release import release_by_name, release_lease
 from infra.ledger.ledger import Ledger
@@ -63,7 +64,8 @@ def release_one(
         return _release_unrecorded(ledger_file, clouds, lease_id, say)
     if lease.cloud not in clouds:
         raise LeaseError(f"no token is set for {lease.cloud!r}, the cloud of lease {lease_id}: set NIGHTBENCH_DO_TOKEN")
-    released = release_lease(clouds[lease.cloud], book, SystemClock(), lease, say=say)
+    cloud = for_lease(clouds[lease.cloud], lease)
+    released = release_lease(cloud, book, SystemClock(), lease, say=say)
     report_lease(data, ledger_file, released, say)
     delete_old_keys(data, ledger_file)
     detached.end(detached.orphans(data), patience_s=10.0)

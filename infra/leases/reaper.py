@@ -15,6 +15,7 @@ from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
 from infra.clouds.tag_cloud import TagCloud
 from infra.clouds.volume_cloud import VolumeCloud
+from infra.leases.prefixes import by_prefix, prefix_of
 from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, release_lease
 from infra.leases.tags import unneeded_tags
 from infra.leases.volumes import CREATE_S, is_of_account, is_unused
@@ -88,7 +89,8 @@ def reap(
     and the next one has its turn.
     """
     done = Reaped()
-    for cloud in clouds.values():
+    known = read_records(ledger, done).leases.values()
+    for cloud in (each for one in clouds.values() for each in by_prefix(one, known)):
         round_ = Round(cloud, ledger, clock, everything, patience_s, say, done)
         with isolated(done, cloud.name, cloud):
             round_.run()
@@ -131,7 +133,8 @@ class Round:
             self.fail(self.cloud.name, _as_sentence(error))
         records = read_records(self.ledger, self.done)
         for lease in records.leases.values():
-            if lease.cloud == self.cloud.name and lease.state != "released":
+            is_here = lease.cloud == self.cloud.name and prefix_of(lease, self.cloud.prefix) == self.cloud.prefix
+            if is_here and lease.state != "released":
                 with self.isolated(lease.machine_id or lease.lease_id):
                     self.release_if_due(lease)
         self.destroy([found for found in machines if self.should_delete(found, records)])

@@ -99,6 +99,28 @@ def test_machines_of_another_prefix_are_ignored(rig: Rig) -> None:
     assert rig.billing() == [lease.name]
 
 
+def test_what_was_rented_under_an_earlier_prefix_is_released_with_its_key_and_tags(rig: Rig) -> None:
+    lease = rig.take()
+    rig.move_to_a_dead_process()
+
+    reaped = rig.reap(cloud=rig.cloud_with(prefix="ci"))
+
+    assert (reaped.released, reaped.failed) == ([lease.machine_id], {})
+    assert (rig.billing(), rig.ledger.open_leases()) == ([], [])
+    assert not [key.name for key in rig.emulator.state.keys.values() if key.name.startswith("nb-")]
+
+
+def test_a_key_that_appears_late_is_deleted_under_the_prefix_of_its_lease(rig: Rig) -> None:
+    lease = rig.take()
+    rig.release_lease(lease)
+    public = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+    rig.emulator.plant_key(str(lease.name), public, foreign=False)
+
+    rig.reap(cloud=rig.cloud_with(prefix="ci"))
+
+    assert not [key.name for key in rig.emulator.state.keys.values() if key.name.startswith("nb-")]
+
+
 def test_everything_includes_machines_of_a_running_night(rig: Rig) -> None:
     lease = rig.take()
 
