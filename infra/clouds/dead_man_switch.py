@@ -8,6 +8,7 @@ read means now. A clock that is set back changes nothing: the uptime counts too.
 
 import http.client
 import json
+import signal
 import ssl
 import sys
 import time
@@ -18,7 +19,9 @@ from urllib.parse import quote, urlsplit
 
 LOOK_S = 15.0  # between two looks at the deadline
 AGAIN_S = 20.0  # between two attempts to delete
-TIMEOUT_S = 30.0
+TIMEOUT_S = 30.0  # of one read
+ATTEMPT_S = 120  # of one attempt to delete, whatever the cloud answers and however slowly
+ANSWER_BYTES_MAX = 16 << 20
 METADATA_HOST, METADATA_PATH = "169.254.169.254", "/metadata/v1"
 METADATA_TIMEOUT_S = 5.0
 GONE = (204, 404)
@@ -60,7 +63,7 @@ def _metadata(field: str) -> str:
     connection = http.client.HTTPConnection(METADATA_HOST, timeout=METADATA_TIMEOUT_S)
     try:
         connection.request("GET", f"{METADATA_PATH}/{field}")
-        return connection.getresponse().read().decode().strip()
+        return connection.getresponse().read(ANSWER_BYTES_MAX).decode().strip()
     finally:
         connection.close()
 
@@ -82,7 +85,7 @@ def _ask(instructions: Instructions, method: str, path: str) -> tuple[int, bytes
             method, place.path.rstrip("/") + path, headers={"Authorization": f"Bearer {instructions.token}"}
         )
         answer = connection.getresponse()
-        return answer.status, answer.read()
+        return answer.status, answer.read(ANSWER_BYTES_MAX)
     finally:
         connection.close()
 
@@ -91,11 +94,27 @@ def delete_once(instructions: Instructions) -> bool:
     """Request once that the cloud deletes this machine; whether it accepted. It is not deleted while this runs."""
     try:
         statuses = [_ask(instructions, "DELETE", f"/v2/droplets/{number}")[0] for number in machine_ids(instructions)]
-    except (OSError, ValueError, http.client.HTTPException) as error:
+    except Exception as error:  # noqa: BLE001 - whatever the answer was: the machine is billed until it is deleted
         say(f"could not delete this machine: {error!r}")
         return False
     say(f"requested the deletion of this machine: {statuses or 'the cloud lists no machine of its name'}")
     return bool(statuses) and all(status in GONE for status in statuses)
+
+
+def attempt(instructions: Instructions) -> None:
+    """Try to delete this machine, for ATTEMPT_S at most: a cloud whose answer never ends must not stop the next one."""
+    try:
+        signal.alarm(ATTEMPT_S)
+        delete_once(instructions)
+    except TimeoutError as error:  # just as the attempt ended
+        say(str(error))
+    finally:
+        signal.alarm(0)
+
+
+def give_up(_signal: int, _frame: object) -> None:
+    """End an attempt that takes too long."""
+    raise TimeoutError(f"no whole answer within {ATTEMPT_S} s")
 
 
 def say(line: str) -> None:
@@ -118,8 +137,9 @@ def main(argv: list[str]) -> None:
     say(f"this machine will be deleted in {lifetime_s:.0f} s")
     while not is_due(deadline_file, instructions, time.time(), time.monotonic() - began, lifetime_s):
         time.sleep(LOOK_S)
+    signal.signal(signal.SIGALRM, give_up)
     while True:
-        delete_once(instructions)
+        attempt(instructions)
         time.sleep(AGAIN_S)
 
 

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -57,6 +58,7 @@ class _Cloud(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[str] = []
         self.failures = 1
+        self.oddity = ""  # of the first list
         self.is_deleted = threading.Event()
 
 
@@ -68,6 +70,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         assert self.headers["Authorization"] == "Bearer token"
+        oddity, self.server.oddity = self.server.oddity, ""
+        if oddity == "foreign":
+            self._answer(200, ["droplets"])
+            return
+        if oddity == "drips":
+            self._drip()
+            return
         machines = [{"id": 7, "name": "nb-one-a1-x1000"}, {"id": 8, "name": "somebody-elses"}]
         self._answer(200, {"droplets": machines if "type=gpus" in self.path else []})
 
@@ -79,6 +88,16 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._answer(204, None)
         self.server.is_deleted.set()
+
+    def _drip(self) -> None:
+        """A byte now and then, for as long as anybody reads."""
+        self.send_response(200)
+        self.send_header("Content-Length", "1000000")
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b" ")
+                time.sleep(0.05)
 
     def _answer(self, status: int, body: object) -> None:
         content = b"" if body is None else json.dumps(body).encode()
@@ -110,6 +129,19 @@ def _told(cloud: _Cloud, tmp_path: Path, deadline: int) -> dict[str, object]:
     return {**TOLD.__dict__, "endpoint": where, "deadline": deadline, "ca": ca}
 
 
+@contextmanager
+def _running(cloud: _Cloud, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """The program on its own, past its deadline, with less patience."""
+    program, text = tmp_path / "dead-man.py", PROGRAM.read_text()
+    program.write_text(text.replace("AGAIN_S = 20.0", "AGAIN_S = 0.1").replace("ATTEMPT_S = 120 ", "ATTEMPT_S = 2 "))
+    (tmp_path / "told.json").write_text(json.dumps(_told(cloud, tmp_path, int(time.time()) - 1)))
+    (tmp_path / "deadline").write_text("0")
+    argv = [sys.executable, "-I", str(program), str(tmp_path / "told.json"), str(tmp_path / "deadline")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as running:
+        yield running
+        running.kill()
+
+
 def test_it_deletes_its_own_machine_and_no_other(cloud: _Cloud, tmp_path: Path) -> None:
     cloud.failures = 0
     told = Instructions(**_told(cloud, tmp_path, 1000))  # type: ignore[arg-type] # as they are read from JSON
@@ -129,14 +161,18 @@ def test_an_unreachable_cloud_does_not_crash_it() -> None:
     assert not dead_man_switch.delete_once(TOLD)
 
 
-def test_the_program_runs_without_our_code_and_repeats_the_deletion(cloud: _Cloud, tmp_path: Path) -> None:
-    program = tmp_path / "dead-man.py"
-    program.write_text(PROGRAM.read_text().replace("AGAIN_S = 20.0", "AGAIN_S = 0.1"))
-    (tmp_path / "told.json").write_text(json.dumps(_told(cloud, tmp_path, int(time.time()) - 1)))
-    (tmp_path / "deadline").write_text("0")
-    argv = [sys.executable, "-I", str(program), str(tmp_path / "told.json"), str(tmp_path / "deadline")]
+@pytest.mark.parametrize("oddity", ["foreign", "drips"])
+def test_no_answer_of_a_cloud_stops_the_program(cloud: _Cloud, tmp_path: Path, oddity: str) -> None:
+    cloud.oddity = oddity
 
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as running:
+    with _running(cloud, tmp_path):
+        is_deleted = cloud.is_deleted.wait(120)
+
+    assert is_deleted
+
+
+def test_the_program_runs_without_our_code_and_repeats_the_deletion(cloud: _Cloud, tmp_path: Path) -> None:
+    with _running(cloud, tmp_path) as running:
         is_deleted = cloud.is_deleted.wait(60)
         running.kill()
         said = running.stdout.read() if running.stdout else ""
