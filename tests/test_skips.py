@@ -51,7 +51,8 @@ def test_an_allowed_skip_and_a_skip_outside_ci_fail_nothing(tmp_path: Path, reas
     ("reason", "is_so"),
     [
         ("Skipped: ../shared/data/published is not here", True),
-        ("Skipped: claims.csv of the shared tables is not here", True),
+        ("Skipped: ../shared/data/samples is not here", False),
+        ("claims.csv of the shared tables is not here", False),
         ("Skipped: /x/llama-server is not built: `make engines` builds it in 6 minutes of CPU time", True),
         ("only Linux stamps packets for us", False),
         ("", False),

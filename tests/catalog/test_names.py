@@ -10,8 +10,8 @@ from bench.catalog.names import Name, Names
 from bench.errors import CatalogError
 from catalog import read
 from catalog.read import find_gpu, find_model, precision_of, read_gpus, read_models, read_names
+from tests.warehouse.importers.reading import TABLES, folder_and_name
 
-PUBLISHED = Path(__file__).parents[2] / "../shared/data/published"
 # What the published files say that is no row, or could be several: nothing else of theirs stays unknown.
 UNKNOWN_GPUS = {
     "NVIDIA H100 80GB",  # SXM or PCIe: 3.35 or 2.0 TB/s
@@ -263,11 +263,9 @@ def test_every_row_is_found_by_its_own_name() -> None:
     assert [find_model(row.model) for row in read_models()] == list(read_models())
 
 
-@pytest.mark.parametrize("file", ["seeds.csv", "others.csv"])
-def test_every_name_in_the_published_files_is_known_or_known_not_to_be(file: str) -> None:
-    if not PUBLISHED.exists():
-        pytest.skip("../shared/data/published is not here")
-    rows = list(csv.DictReader((PUBLISHED / file).open(encoding="utf-8")))
+@pytest.mark.parametrize("path", TABLES, ids=folder_and_name)
+def test_every_name_in_the_published_files_is_known_or_known_not_to_be(path: Path) -> None:
+    rows = list(csv.DictReader(path.open(encoding="utf-8")))
 
     unknown = {text for row in rows if (text := row["gpu"]) and find_gpu(text) is None}
     assert unknown <= UNKNOWN_GPUS

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from catalog.read import read_catalog, read_gpus, read_prices, read_published
+from tests.catalog import transcribed
+from tests.warehouse.importers.reading import SHARED, at_hand
+from warehouse.suite_report.published_rows import SEEDS
 
-ROOT = Path(__file__).parents[2]
-SEEDS = ROOT / "../shared/data/published/seeds.csv"
+# As it lies in the catalogue, and as it was transcribed where that is at hand.
+TABLES = [SEEDS, *at_hand(SHARED / "published/seeds.csv")]
 
 
 def test_every_number_of_the_five_sources_is_there() -> None:
@@ -23,13 +26,19 @@ def test_every_number_of_the_five_sources_is_there() -> None:
     }
 
 
-def test_a_published_number_is_as_it_was_transcribed() -> None:
-    if not SEEDS.exists():
-        pytest.skip("../shared/data/published is not here")
-    with SEEDS.open(encoding="utf-8", newline="") as file:
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.name)
+def test_a_published_number_is_read_as_it_was_transcribed(path: Path) -> None:
+    with path.open(encoding="utf-8", newline="") as file:
         theirs = [{name: cell or None for name, cell in row.items()} for row in csv.DictReader(file)]
 
     assert [vars(row) for row in read_published()] == theirs
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.name)
+def test_every_published_number_that_was_transcribed_is_unchanged(path: Path) -> None:
+    published = transcribed.recorded()["published"]
+
+    assert transcribed.digests(path, published["columns"]) == published["rows"]
 
 
 def test_the_first_published_number_is_the_report_that_the_suite_repeats() -> None:

@@ -1,6 +1,5 @@
 """The catalogue is read once, whole, without the outside world's packages, and is what was compiled for it."""
 
-import csv
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +9,14 @@ import pytest
 from bench.catalog.rows import Gpu
 from bench.errors import CatalogError
 from catalog import read
+from tests.catalog import transcribed
+from tests.catalog.transcribed import CATALOG
+from tests.warehouse.importers.reading import SHARED, at_hand, folder_and_name
 
 ROOT = Path(__file__).parents[2]
-COMPILED = ROOT / "../shared/data/catalog"
+# Ours, and what they were transcribed from, where that is at hand.
+FILES = ("gpus.csv", "models.csv")
+TABLES = [*(CATALOG / name for name in FILES), *at_hand(*(SHARED / "catalog" / name for name in FILES))]
 
 
 def test_what_was_read_once_is_not_read_again() -> None:
@@ -29,16 +33,22 @@ def test_reading_needs_nothing_that_is_slow_to_start_but_pydantic() -> None:
     assert slow.isdisjoint(found.stdout.split())
 
 
-@pytest.mark.parametrize("name", ["gpus", "models"])
-def test_every_cell_that_was_compiled_is_transcribed(name: str) -> None:
-    if not COMPILED.exists():
-        pytest.skip("../shared/data/catalog is not here")
-    theirs = list(csv.DictReader((COMPILED / f"{name}.csv").open(encoding="utf-8")))
-    ours = list(csv.DictReader((ROOT / "catalog" / f"{name}.csv").open(encoding="utf-8")))
+@pytest.mark.parametrize("path", TABLES, ids=folder_and_name)
+def test_every_cell_that_was_compiled_is_transcribed(path: Path) -> None:
+    compiled = transcribed.recorded()[path.stem]
 
-    compiled = {row[next(iter(row))] for row in theirs}
-    added = [row for row in ours if row[next(iter(row))] not in compiled]
-    assert [{key: row[key] for key in theirs[0]} for row in ours if row not in added] == theirs
+    found = transcribed.digests(path, compiled["columns"])
+
+    assert {key: found.get(key) for key in compiled["rows"]} == compiled["rows"]
+
+
+@pytest.mark.parametrize("name", ["gpus", "models"])
+def test_a_row_that_was_added_to_the_compiled_ones_has_a_source(name: str) -> None:
+    compiled = transcribed.recorded()[name]
+
+    rows = transcribed.rows(CATALOG / f"{name}.csv")
+    added = [row for row in rows if row[compiled["columns"][0]] not in compiled["rows"]]
+    assert added
     assert [row for row in added if not row["source"]] == []
 
 

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from bench.errors import UsageError
 from flows.cli import app
+from tests.warehouse.importers.reading import TABLES, folder_and_name
 from tests.warehouse.test_audit_files import SERVE
 from warehouse.audit import AuditOptions, audit
 
-PUBLISHED = Path(__file__).parents[3] / "shared/data/published"
 HEAD = "source,gpu,gpu_count,tp,model,precision,isl,osl,concurrency_or_batch,metric,value,unit\n"
 # A GPU that no catalogue has, so that the row stays without physics.
 ROW = "vendor,Unknown GPU 80GB,1,1,meta-llama/Llama-3.3-70B-Instruct,FP16,128,2048,1,output_throughput,2800,tok/s\n"
@@ -109,10 +109,9 @@ def test_the_rules_of_one_class_leave_the_coverage_as_it_is() -> None:
     assert part.verdict != "unchecked"
 
 
-@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published numbers are not beside this checkout")
-@pytest.mark.parametrize("name", ["seeds.csv", "others.csv"])
-def test_no_published_row_is_accepted_of_which_nothing_was_checked(name: str) -> None:
-    found = audit([str(PUBLISHED / name)], AuditOptions())
+@pytest.mark.parametrize("path", TABLES, ids=folder_and_name)
+def test_no_published_row_is_accepted_of_which_nothing_was_checked(path: Path) -> None:
+    found = audit([str(path)], AuditOptions())
 
     believed = [each for each in found.judged if each.verdict in ("accepted", "suspect")]
     assert believed

@@ -28,7 +28,7 @@ from bench.suite.source import SuiteSource
 from bench.suite.workload import Workload
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
-SAMPLE = Path(__file__).parents[4] / "shared" / "data" / "samples" / "vllm_bench_serve.json"
+REAL = Path(__file__).parents[2] / "data" / "vllm-results" / "vllm_bench_serve.json"
 RUST = Path(__file__).parents[2] / "data" / "vllm-rs-bench" / "serve.json"
 TWIN = Path(__file__).parents[2] / "data" / "vllm-bench" / "serve-synthetic.json"
 TARGET = LoadTarget("http://127.0.0.1:8811", "small", Path("/models/small"), vocab_size=2048, body=REQUEST_BODY)
@@ -585,16 +585,14 @@ def test_a_bench_report_that_is_not_one_is_unreadable(text: bytes) -> None:
         read_vllm_bench(text)
 
 
-@pytest.mark.skipif(not SAMPLE.exists(), reason=f"the real report {SAMPLE.name} is not beside this checkout")
 def test_a_real_report_of_the_bench_agrees_with_littles_law() -> None:
-    report = read_vllm_bench(SAMPLE.read_bytes())
+    report = read_vllm_bench(REAL.read_bytes())
 
     assert concurrency_achieved(report.requests) == pytest.approx(3.99, abs=0.01)
 
 
-@pytest.mark.skipif(not SAMPLE.exists(), reason=f"the real report {SAMPLE.name} is not beside this checkout")
 def test_in_a_real_report_of_the_bench_ttft_plus_all_gaps_is_e2el() -> None:
-    requests = read_vllm_bench(SAMPLE.read_bytes()).requests
+    requests = read_vllm_bench(REAL.read_bytes()).requests
 
     assert np.allclose(requests.ttft_s + requests.gap_sum_s, requests.e2el_s, atol=1e-3)
 

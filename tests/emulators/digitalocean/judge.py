@@ -1,7 +1,7 @@
 """Judges everything that the emulator heard and said.
 
-The facts of facts.py judge each exchange, also where a fault strikes it. The API's published description judges one
-exchange of each shape, by openapi-core, where it is at hand.
+The facts of facts.py judge each exchange, also where a fault strikes it. Descriptions judge one exchange of each shape,
+by openapi-core: ours always, and the API's published one where it is at hand.
 """
 
 import functools
@@ -13,15 +13,17 @@ from typing import Any
 from openapi_core import OpenAPI
 from openapi_core.testing import MockRequest, MockResponse
 
+from tests.data.digitalocean_openapi import make
 from tests.emulators.digitalocean.catalog import Json
 from tests.emulators.digitalocean.facts import CALLS, ERROR
 from tests.emulators.digitalocean.replies import Reply, Request
 from tests.emulators.digitalocean.routing import find
 from tests.emulators.digitalocean.shapes import faults
 
-DESCRIPTION = (
+PUBLISHED = (
     Path(__file__).parents[3] / "../shared/data/digitalocean-openapi/digitalocean-subset.corrected.json"
 ).resolve()
+DESCRIPTIONS = ("ours", "published") if PUBLISHED.exists() else ("ours",)
 HOST = "https://api.digitalocean.com"
 OURS = "pydo"  # other clients' requests are their own affair: one sends `vpc_uuid: null`
 # A path parameter that is a number or a text stays a text in openapi-core 0.23, and is then refused as both.
@@ -29,22 +31,28 @@ FORGIVEN = "Invalid path parameter: ssh_key_identifier"
 TELLING = {"status", "type", "resource_type", "region_slug", "distribution"}  # enumerations, so values count
 
 
+def described(name: str) -> Json:
+    """The document of one of DESCRIPTIONS."""
+    found: Json = make.description() if name == "ours" else json.loads(PUBLISHED.read_text())
+    return found
+
+
 @functools.cache
-def description() -> OpenAPI:
-    return OpenAPI.from_dict(json.loads(DESCRIPTION.read_text()))
+def description(name: str) -> OpenAPI:
+    return OpenAPI.from_dict(described(name))
 
 
 _passed: set[str] = set()  # shapes that this process has judged already, whichever emulator they came from
 
 
 class Judge:
-    """Judges by the facts at once, and by the description at the end: a whole night has few shapes."""
+    """Judges by the facts at once, and by the descriptions at the end: a whole night has few shapes."""
 
     def __init__(self, *, by_description: bool) -> None:
         self.seen: dict[str, tuple[Request, Reply]] = {}
         self.found: list[str] = []
         self.unknown: set[str] = set()  # calls of our client that facts.py does not know
-        self._by_description = by_description and DESCRIPTION.exists()
+        self._by_description = by_description
 
     def see(self, request: Request, reply: Reply) -> None:
         found = find(request.method, request.path)
@@ -77,7 +85,12 @@ class Judge:
 
     def rule(self) -> None:
         """Raise AssertionError with every violation."""
-        found = [sentence for request, reply in self.seen.values() for sentence in violations(request, reply)]
+        found = [
+            sentence
+            for request, reply in self.seen.values()
+            for name in DESCRIPTIONS
+            for sentence in violations(request, reply, name)
+        ]
         if self.found or found:
             raise AssertionError("against the API's description: " + "; ".join([*self.found, *found]))
         _passed.update(self.seen)
@@ -87,8 +100,11 @@ def _is_ours(request: Request) -> bool:
     return OURS in request.headers.get("user-agent", OURS)
 
 
-def violations(request: Request, reply: Reply) -> list[str]:
-    """What is wrong with an exchange. A refused request may be wrong on purpose, so only its answer is judged."""
+def violations(request: Request, reply: Reply, name: str) -> list[str]:
+    """What is wrong with an exchange by one of DESCRIPTIONS.
+
+    A refused request may be wrong on purpose, so only its answer is judged.
+    """
     headers = {name: value for name, value in request.headers.items() if name != "host"}
     content_type = headers.get("content-type", "application/json").partition(";")[0]
     asked = MockRequest(
@@ -97,20 +113,20 @@ def violations(request: Request, reply: Reply) -> list[str]:
     )  # fmt: skip
     answered = MockResponse(reply.content(), status_code=reply.status, content_type="application/json")
     found = []
-    for name, judge, parts in _sides(request, reply):
+    for side, *parts in _sides(request, reply, answered):
         try:
-            getattr(judge, name)(asked, *([answered] if parts else []))
+            getattr(description(name), side)(asked, *parts)
         except Exception as error:  # noqa: BLE001 - openapi-core raises of many kinds, and each one is a violation
             if FORGIVEN not in str(error):
-                found.append(f"{request.method} {request.path} {reply.status}: {name}: {error} {error.__cause__ or ''}")
+                why = f"{error} {error.__cause__ or ''}"
+                found.append(f"{request.method} {request.path} {reply.status}: {side} of {name}: {why}")
     return found
 
 
-def _sides(request: Request, reply: Reply) -> list[tuple[str, OpenAPI, bool]]:
-    """What to judge: every answer, and the requests of the client that this project uses."""
-    sides = [("validate_response", description(), True)] if reply.status != 204 else []
-    is_ours = _is_ours(request) and reply.status < 400
-    return [*sides, ("validate_request", description(), False)] if is_ours else sides
+def _sides(request: Request, reply: Reply, answered: MockResponse) -> list[tuple[Any, ...]]:
+    """What to judge, with what it takes: every answer, and the requests of the client that this project uses."""
+    sides: list[tuple[Any, ...]] = [("validate_response", answered)] if reply.status != 204 else []
+    return [*sides, ("validate_request",)] if _is_ours(request) and reply.status < 400 else sides
 
 
 def _shape(body: Any, name: str = "") -> str:

@@ -4,34 +4,31 @@ import csv
 import io
 import json
 from collections.abc import Mapping
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import jsonschema
 import pytest
+import yaml
 
 from bench.audit.claim import Claim, Metric
 from bench.errors import UsageError
+from tests.data.formats.llmd.schema import SCHEMA, Schema
 from tests.warehouse.conftest import NIGHT
-from tests.warehouse.importers.reading import claims_of, sample
+from tests.warehouse.importers.reading import FORMATS, SAMPLES, at_hand, claims_of
 from warehouse.exporters import EXPORTERS, export, read_measurements, require_nights
 from warehouse.exporters.measurement import Measurement
 from warehouse.load import LoadSummary
 
-# What this file's tests hold of a report, where the schema itself is not at hand.
-CLOSED: Mapping[str, frozenset[str]] = {
-    "": frozenset({"version", "run", "scenario", "results"}),
-    "run": frozenset({"uid", "eid", "cid", "pid", "user", "description", "keywords", "time"}),
-    "run.time": frozenset({"start", "end", "duration"}),
-    "scenario": frozenset({"load", "stack"}),
-    "scenario.load": frozenset({"metadata", "native", "standardized"}),
-    "scenario.load.metadata": frozenset({"schema_version", "cfg_id", "description"}),
-    "scenario.load.native": frozenset({"args", "envars", "config"}),
-    "results": frozenset({"request_performance"}),
-    "results.request_performance": frozenset({"aggregate"}),
-    "results.request_performance.aggregate": frozenset({"requests", "latency", "throughput"}),
-}
+# Ours, and the published one where it is at hand.
+PUBLISHED_SCHEMAS = at_hand(SAMPLES / "llmd_benchmark_report_v0.2.1_schema.json")
+SCHEMAS = [
+    pytest.param(SCHEMA, id="ours"),
+    *(pytest.param(json.loads(path.read_text()), id="published") for path in PUBLISHED_SCHEMAS),
+]
 # Columns of PyTorch's table `oss_ci_benchmark_v3`, as types of DuckDB; a map of text takes objects as text.
 TABLE: Mapping[str, Any] = {
     **dict.fromkeys(("timestamp", "workflow_id", "job_id"), "UBIGINT"),
@@ -45,7 +42,6 @@ TABLE: Mapping[str, Any] = {
     "metric": {"name": "VARCHAR", "benchmark_values": ["FLOAT"], "extra_info": "JSON"},
 }
 METRICS: tuple[Metric, ...] = ("ttft", "tpot", "itl", "e2el")
-STATISTIC = {"units", "mean", "p50", "p90", "p95", "p99", "p99p9"}
 SIZES = {"gpu_count": 8, "tp_size": 4, "pp_size": 2, "dp_size": 1}
 ON_GPUS = {"gpus": ["AMD Instinct MI300X"] * 8, "engine_flags": ["-tp", "2"], **SIZES}
 
@@ -174,29 +170,27 @@ def test_a_report_of_llmd_says_what_the_row_says(chat: Measurement) -> None:
     assert server["standardized"]["accelerator"]["parallelism"] == {"tp": 4, "pp": 2, "dp": 1}
 
 
-def test_a_report_of_llmd_has_no_key_that_its_closed_schema_lacks(measured: list[Measurement]) -> None:
-    for one in measured:
-        report = json.loads(text_of("llm-d", one))
-
-        for path, allowed in CLOSED.items():
-            assert set(_at(report, path)) <= allowed, path
-        aggregate = report["results"]["request_performance"]["aggregate"]
-        for name in ("latency", "throughput"):
-            for statistic in aggregate[name].values():
-                assert {"units", "mean"} <= set(statistic) <= STATISTIC
-        for component in report["scenario"].get("stack", ()):
-            assert set(component) == {"metadata", "standardized", "native"}
-            assert {"kind", "tool", "tool_version", "role", "replicas", "model", "accelerator"} == set(
-                component["standardized"]
-            )
-
-
-def test_every_report_of_llmd_is_valid_by_its_schema(measured: list[Measurement]) -> None:
-    schema = json.loads(sample("llmd_benchmark_report_v0.2.1_schema.json").read_text())
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_every_report_of_llmd_is_valid_by_its_schema(schema: Schema, measured: list[Measurement]) -> None:
     bare = changed(measured[0], gpus=[], driver_version=None, nightbench_version=None, isl=None, started_at=None)
 
     for one in (*measured, bare):
         jsonschema.validate(json.loads(text_of("llm-d", one)), schema)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("path", [(), ("run",), ("scenario", "load"), ("results", "request_performance", "aggregate")])
+def test_the_schema_of_llmd_refuses_an_unknown_key(schema: Schema, path: tuple[str, ...], chat: Measurement) -> None:
+    report = json.loads(text_of("llm-d", chat))
+    reduce(getitem, path, report)["novelty"] = 1
+
+    with pytest.raises(jsonschema.ValidationError, match="'novelty' was unexpected"):
+        jsonschema.validate(report, schema)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_the_twin_of_llmd_is_valid_by_the_schema(schema: Schema) -> None:
+    jsonschema.validate(yaml.safe_load((FORMATS / "llmd/report.yaml").read_text()), schema)
 
 
 def test_several_reports_of_llmd_are_several_files(measured: list[Measurement]) -> None:
@@ -355,9 +349,3 @@ def _types_of(value: Any, types: Any) -> Any:
     if isinstance(types, dict):
         return {name: _types_of(part, types[name]) for name, part in value.items()}
     return [_types_of(value[0], types[0])] if isinstance(types, list) else types
-
-
-def _at(report: dict[str, Any], path: str) -> dict[str, Any]:
-    for name in filter(None, path.split(".")):
-        report = report.get(name, {})
-    return report

@@ -2,16 +2,32 @@
 
 from pathlib import Path
 
-import pytest
-
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import Subject
 from tests.bench.judging import judge_claims
 from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import Document, read_document
+from warehouse.suite_report.published_rows import SEEDS
 
 FORMATS = Path(__file__).parents[2] / "data/formats"
-SAMPLES = Path(__file__).parents[3] / "../shared/data/samples"
+# Files of others, which are not ours to publish. Each test of them runs on a twin too, so that every clone runs it.
+SHARED = Path(__file__).parents[3] / "../shared/data"
+SAMPLES = SHARED / "samples"
+
+
+def at_hand(*paths: Path) -> list[Path]:
+    """Those of these files that are here, in their order: the twins always, the files of others in few clones."""
+    return [path for path in paths if path.is_file()]
+
+
+# Tables of published numbers: the catalogue's, a twin, and those of others.
+OTHERS = SHARED / "published/others.csv"
+TABLES = [SEEDS, FORMATS.with_name("published") / "others.csv", *at_hand(OTHERS)]
+
+
+def folder_and_name(path: Path) -> str:
+    """A file as the name of its test's case says it."""
+    return f"{path.parent.name}/{path.name}"
 
 
 def document_at(path: Path) -> Document:
@@ -30,13 +46,6 @@ def claims_of(name: str, text: str, **beside: str) -> list[Claim]:
     """The claims of a text; the files beside it by their name, `__` for a point."""
     others = {each.replace("__", "."): content.encode() for each, content in beside.items()}
     return list(read_claims(read_document(name, text.encode(), others.get, sorted([name, *others]))))
-
-
-def sample(name: str) -> Path:
-    path = SAMPLES / name
-    if not path.is_file():
-        pytest.skip(f"{name} of the shared samples is not here")
-    return path
 
 
 def alarms(claims: list[Claim]) -> list[str]:

@@ -5,13 +5,12 @@ from typing import Any
 import pytest
 
 from bench.audit.claim import Bound, Claim
-from tests.data.formats.claims_table.make import SAME, rows
-from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of
+from tests.data.formats.claims_table.make import SAME
+from tests.warehouse.importers.reading import FORMATS, TABLES, claims_at, claims_of, folder_and_name
 from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
 from warehouse.importers.parsing.printed import Quantity, read_quantity
 
 TWIN = FORMATS / "claims_table/small.csv"
-PUBLISHED = Path(__file__).parents[3] / "../shared/data/published"
 
 
 def table(*rows: dict[str, str]) -> str:
@@ -273,23 +272,14 @@ def test_a_value_that_is_no_number_is_left_out_by_name() -> None:
     ]
 
 
-def test_the_makers_rows_are_all_read() -> None:
-    lines = {line for claim in claims_at(TWIN) for line in _lines(claim.lineage.place)}
-
-    assert lines == set(range(2, len(rows()) + 2))
-
-
-@pytest.mark.parametrize("name", ["seeds.csv", "others.csv"])
-def test_every_published_number_is_read(name: str) -> None:
-    path = PUBLISHED / name
-    if not path.is_file():
-        pytest.skip(f"{name} of the shared tables is not here")
+@pytest.mark.parametrize("path", [TWIN, *TABLES], ids=folder_and_name)
+def test_every_published_number_is_read(path: Path) -> None:
     with path.open(newline="", encoding="utf-8") as stream:
         count = sum(1 for _ in csv.reader(stream)) - 1
 
     found = claims_at(path)
 
-    assert sum(len(_lines(claim.lineage.place)) for claim in found) == count
+    assert sorted(line for claim in found for line in _lines(claim.lineage.place)) == list(range(2, count + 2))
     assert not [remark for claim in found for remark in claim.remarks if remark.code == "unreadable_value"]
 
 

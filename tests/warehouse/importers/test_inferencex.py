@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from bench.audit.claim import Claim
 from tests.data.formats.inferencex.make import GPUS, aggregate
 from tests.data.formats.vllm_serve.make import short_run
-from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of, sample
+from tests.warehouse.importers.reading import FORMATS, SAMPLES, at_hand, claims_at, claims_of
 
 TWINS = FORMATS / "inferencex"
 
@@ -138,16 +139,18 @@ def test_a_score_is_the_quality_of_its_configuration() -> None:
     assert claim.unread["n_eff"] == 1319
 
 
-@pytest.mark.parametrize(
-    ("name", "concurrency", "tpot_s"),
-    [
-        ("inferencex_glm5_fp8_tp8_isl8192_osl128_conc16.json", 16, 0.11806020186847355),
-        ("inferencex_qwen35_tp8_isl8192_osl128_conc32.json", 32, 0.2929019108561315),
-    ],
-)
-def test_a_shared_sample_is_read(name: str, concurrency: int, tpot_s: float) -> None:
-    (claim,) = claims_at(sample(name))
+RAW = {  # each with its concurrency and its median TPOT in seconds
+    TWINS / "raw-seconds.json": (2, 0.0120555),
+    SAMPLES / "inferencex_glm5_fp8_tp8_isl8192_osl128_conc16.json": (16, 0.11806020186847355),
+    SAMPLES / "inferencex_qwen35_tp8_isl8192_osl128_conc32.json": (32, 0.2929019108561315),
+}
 
+
+@pytest.mark.parametrize("path", at_hand(*RAW), ids=lambda path: path.name)
+def test_a_raw_result_is_read(path: Path) -> None:
+    (claim,) = claims_at(path)
+
+    concurrency, tpot_s = RAW[path]
     assert (claim.lineage.format, claim.asked.concurrency, claim.remarks) == ("inferencex-raw", concurrency, ())
     assert claim.latency("tpot", "median") == tpot_s
 

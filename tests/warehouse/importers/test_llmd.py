@@ -1,12 +1,13 @@
 import json
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.errors import UnknownFormatError, UnreadableResultError
 from tests.data.formats.closed_loop import closed_loop
-from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of, sample
+from tests.warehouse.importers.reading import FORMATS, SAMPLES, at_hand, claims_at, claims_of
 
 HERE = FORMATS / "llmd"
 REPORT = HERE / "report-ms.json"
@@ -89,12 +90,24 @@ def test_a_server_that_may_go_on_has_no_bound_of_context() -> None:
     assert claims_of("r.json", json.dumps(changed))[0].asked.max_model_len is None
 
 
-def test_the_sample_is_read() -> None:
-    (claim,) = claims_at(sample("llmd_benchmark_report_v0.2.1_example.yaml"))
+REPORTS = {  # each with its p99 of TTFT and its duration in seconds, and what was measured
+    FORMATS / "llmd/report.yaml": (0.16069852334664, 82.787386655807, ("example/dense-8b", 2, 400)),
+    SAMPLES / "llmd_benchmark_report_v0.2.1_example.yaml": (
+        0.05029489721637218,
+        49.97206788184121,
+        ("Qwen/Qwen3-0.6B", 16, 500),
+    ),
+}
 
-    assert claim.latency("ttft", "p99") == pytest.approx(0.05029489721637218)
-    assert (claim.asked.model, claim.asked.gpu_count, claim.said.completed) == ("Qwen/Qwen3-0.6B", 16, 500)
-    assert claim.said.duration_s == pytest.approx(49.97206788184121)
+
+@pytest.mark.parametrize("path", at_hand(*REPORTS), ids=lambda path: path.name)
+def test_a_report_in_yaml_is_read(path: Path) -> None:
+    (claim,) = claims_at(path)
+
+    ttft_s, duration_s, measured = REPORTS[path]
+    assert claim.latency("ttft", "p99") == pytest.approx(ttft_s)
+    assert (claim.asked.model, claim.asked.gpu_count, claim.said.completed) == measured
+    assert claim.said.duration_s == pytest.approx(duration_s)
     assert claim.remarks == ()
 
 

@@ -1,9 +1,10 @@
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.data.formats.mlperf.make import offline
-from tests.warehouse.importers.reading import FORMATS, alarms, claims_at, claims_of, sample
+from tests.warehouse.importers.reading import FORMATS, SAMPLES, alarms, at_hand, claims_at, claims_of
 
 HERE = FORMATS / "mlperf"
 
@@ -66,9 +67,17 @@ def test_a_unit_that_nobody_knows_is_not_guessed() -> None:
     assert [remark.code for remark in claim.remarks] == ["unit_unknown"]
 
 
-def test_the_sample_is_read_without_an_alarm() -> None:
-    claims = claims_at(sample("mlperf_v5.1_8xMI300X_llama2-70b-99.9_offline_summary.txt"))
+SUMMARIES = {  # each with its tokens per second and its mean latency in seconds
+    HERE / "offline_summary.txt": (11520.5, 620.0),
+    SAMPLES / "mlperf_v5.1_8xMI300X_llama2-70b-99.9_offline_summary.txt": (27803.9, 2653.990953659),
+}
 
-    assert claims[0].said.output_throughput_tok_per_s == 27803.9
-    assert claims[0].latency("e2el", "mean") == pytest.approx(2653.990953659)
+
+@pytest.mark.parametrize("path", at_hand(*SUMMARIES), ids=lambda path: path.name)
+def test_a_summary_is_read_without_an_alarm(path: Path) -> None:
+    claims = claims_at(path)
+
+    tok_per_s, e2el_s = SUMMARIES[path]
+    assert claims[0].said.output_throughput_tok_per_s == tok_per_s
+    assert claims[0].latency("e2el", "mean") == pytest.approx(e2el_s)
     assert alarms(claims) == []

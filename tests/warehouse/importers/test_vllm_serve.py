@@ -1,3 +1,4 @@
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from bench.audit.claim import Claim
 from bench.errors import UnreadableResultError
 from tests.data.formats.vllm_serve.make import plain, short_run
-from tests.warehouse.importers.reading import FORMATS, claims_at, claims_of, sample
+from tests.warehouse.importers.reading import FORMATS, SAMPLES, at_hand, claims_at, claims_of
 
 TWINS = FORMATS / "vllm_serve"
 REAL = Path(__file__).parents[2] / "data/vllm-results"
@@ -173,9 +174,17 @@ def test_a_real_result_says_what_its_arrays_say(name: str) -> None:
     assert (claim.said.completed, claim.asked.concurrency, claim.remarks) == (16, 4, ())
 
 
-@pytest.mark.parametrize("name", ["vllm_bench_serve.json", "vllm_rs_bench_serve.json"])
-def test_the_copied_samples_are_the_shared_ones(name: str) -> None:
-    assert (REAL / name).read_bytes() == sample(name).read_bytes()
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("vllm_bench_serve.json", "ad7348a835f32eeb1391048a16719faa5a8fd2778a528b69e1048c5eff9a916e"),
+        ("vllm_rs_bench_serve.json", "020163e96e176e9042da8dd66270ec78bf0fcbf38fcabe5428e160e01fa147d0"),
+    ],
+)
+def test_a_real_result_is_as_its_tool_wrote_it(name: str, digest: str) -> None:
+    copies = at_hand(REAL / name, SAMPLES / name)
+
+    assert {hashlib.sha256(path.read_bytes()).hexdigest() for path in copies} == {digest}
 
 
 def test_metadata_is_read_by_the_keys_of_a_context_file() -> None:
