@@ -81,8 +81,10 @@ PROJECT_TEXTS = dict.fromkeys(("description", "purpose", "environment"), TEXT)
 SCHEMAS: dict[str, Schema] = {
     "Error": record({"id": TEXT, "message": TEXT}, {"request_id": TEXT}),
     "Account": record(
-        {"droplet_limit": COUNT, "email": TEXT, "uuid": TEXT, "status": words("active", "warning", "locked")},
-        {"volume_limit": COUNT, "team": record({"uuid": TEXT, "name": TEXT}), "email_verified": FLAG},
+        {"droplet_limit": COUNT, "floating_ip_limit": COUNT, "email": TEXT, "uuid": TEXT, "email_verified": FLAG,
+         "status": words("active", "warning", "locked"), "status_message": TEXT},
+        {"name": TEXT, "volume_limit": COUNT, "reserved_ip_limit": COUNT,
+         "team": record({}, {"uuid": TEXT, "name": TEXT})},
     ),
     "Balance": record({**dict.fromkeys(("month_to_date_balance", "account_balance"), TEXT), "generated_at": MOMENT}),
     "Key": record({"id": COUNT, "fingerprint": TEXT, "public_key": TEXT, "name": TEXT}),
