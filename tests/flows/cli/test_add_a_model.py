@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -40,7 +41,8 @@ def test_one_row_and_one_file_are_enough_to_plan_a_new_model(tmp_path: Path) -> 
 
     # In this folder the copy of the catalogue is the one that is imported.
     argv = [sys.executable, "-m", "flows", *command.split(), "--json"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    env = {**os.environ, "NIGHTBENCH_ACCEPT_RISK": "1"}  # this plan is about the model, and not about the nets
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120)
 
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)

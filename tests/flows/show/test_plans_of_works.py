@@ -22,6 +22,12 @@ WEIGHTS_405B, KV_405B = 405.85e9, 2 * 126 * 8 * 128
 EMBEDDED_405B = 2 * 128256 * 16384
 
 
+@pytest.fixture(autouse=True)
+def accepted_risk(house: NightFixture) -> None:
+    """These plans are about what a machine can do, and not about the nets under it."""
+    house.environment["NIGHTBENCH_ACCEPT_RISK"] = "1"
+
+
 def _plan(house: NightFixture, suite: str) -> dict[str, Any]:
     done = house.call("plan", str(ROOT / "suites" / f"{suite}.toml"), "--target", "digitalocean", "--json")
     assert done.returncode == 0, done.stderr
