@@ -80,6 +80,8 @@ def exchange(
         return Answer(answer.status, tuple(answer.getheaders()), _body(answer, bounds))
     except TimeoutError as error:
         raise TimeoutError(f"no complete answer to {method} {path} after {bounds.seconds:g} s") from error
+    except http.client.RemoteDisconnected as error:  # an OSError too: it closed the connection without an answer
+        raise NotHttpError(f"{method} {path}: {error}") from error
     except OSError:  # a refused certificate is a ValueError too
         raise
     except (http.client.HTTPException, ValueError) as error:
