@@ -1,9 +1,10 @@
 """Load everything that a data folder has into the lake again; what only the lake has is removed when it is named."""
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 
-from bench.errors import UsageError
+from bench.errors import MissingObjectError, UsageError
 from warehouse.imports import kept_partitions, stage_imports
 from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.bucket.location import lake_name
@@ -37,7 +38,8 @@ def rebuild(
         stage_acknowledgements(data, lake / STAGING, are_others_kept=ACKNOWLEDGED not in gone)
         changed = swap_in(lake, removed=folders_of(lake, gone - {ACKNOWLEDGED}), heals=True)
         delete_unnamed_objects(lake)
-        build_warehouse(data)
+        with suppress(MissingObjectError):  # of others: `lost_files` names them, and readers get the sentence
+            build_warehouse(data)
     return [with_changes(summary, changed) for summary in summaries]
 
 

@@ -37,9 +37,24 @@ _NOTHING_FROM_ELSEWHERE: dict[str, str | bool | int | float | list[str]] = {
 
 
 def build_warehouse(data: Path) -> Path:
-    """Build warehouse.duckdb unless it already holds exactly these views; returns its path."""
-    _open_built(data).close()
+    """Build warehouse.duckdb unless it already holds exactly these views; returns its path.
+
+    Raises ObjectStoreError if a file of the lake cannot be read from its bucket.
+    """
+    with _translating_bucket_errors():
+        _open_built(data).close()
     return views_file(data)
+
+
+@contextmanager
+def _translating_bucket_errors() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        told = bucket_error(error)
+        if told is None:
+            raise
+        raise told from error
 
 
 def _open_built(data: Path) -> duckdb.DuckDBPyConnection:
@@ -101,14 +116,8 @@ def open_warehouse(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         raise UsageError(f"no data folder {data}: pass one with --data, or run a night first")
     with writing(lake):
         complete(lake)
-    try:
-        with _open_built(data) as connection:
-            yield connection
-    except duckdb.Error as error:
-        told = bucket_error(error)
-        if told is None:
-            raise
-        raise told from error
+    with _translating_bucket_errors(), _open_built(data) as connection:
+        yield connection
 
 
 def _open(path: Path, lake: LakePath) -> duckdb.DuckDBPyConnection:

@@ -162,7 +162,8 @@ class LakeBucket:
             self._client.upload_file(str(path), self.location.bucket, self._key(key))
 
     def remove(self, keys: Sequence[str]) -> None:
-        """Delete objects; a missing one is no error."""
+        """Delete objects, also from what this process has kept of them; a missing one is no error."""
+        self._read_once.cache_clear()
         for at in range(0, len(keys), REMOVED_AT_ONCE):
             names = [{"Key": self._key(key)} for key in keys[at : at + REMOVED_AT_ONCE]]
             with self._translating_errors(keys[at]):

@@ -60,8 +60,10 @@ def _name(path: str) -> str:
 
 def bucket_error(error: duckdb.Error) -> ObjectStoreError | None:
     """What the bucket said, if a query failed by that: DuckDB keeps the text of a Python error only."""
-    found = re.search(rf"(?:{ObjectStoreError.__name__}|{MissingObjectError.__name__}): ([^\n]+)", str(error))
-    return ObjectStoreError(found[1]) if found else None
+    for kind in (MissingObjectError, ObjectStoreError):
+        if found := re.search(rf"\b{kind.__name__}: ([^\n]+)", str(error)):
+            return kind(found[1])
+    return None
 
 
 def lake_files(data: Path) -> LakePath:
