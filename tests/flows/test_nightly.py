@@ -23,7 +23,7 @@ from infra.reporting import silent
 from infra.settings import Settings
 from infra.storage import store
 from tests.flows.conftest import ABOUT_SPEED, Ended, NightFixture, may_be, run_nightly
-from tests.pairs import thin_matrix
+from tests.pairs import matrix, thin_matrix
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
 
@@ -312,10 +312,7 @@ def crash(*_given: object, **_named: object) -> object:
             "infra.agent.prepare.ready_engine",
             "infra.agent.operations.calibrate_night",
             "infra.agent.operations.read_host",
-            "infra.engines.server.bring_up",
             "infra.agent.operations.measure_run",
-            "infra.engines.server_facts.look",
-            "infra.loadgen.driver.read_driver_report",
             "infra.engines.server.stop",
             "tasks.loading.load_night",
             "tasks.loading.write_report",
@@ -334,6 +331,27 @@ def test_a_crash_anywhere_leaves_nothing_rented_and_nothing_running(
 
     halves = [path for path in house.leftovers() if ".partial-" not in path]
     assert halves == NOTHING
+
+
+@pytest.mark.parametrize(
+    "place",
+    matrix(
+        ["infra.engines.server_facts.look", "infra.engines.server.bring_up", "infra.loadgen.driver.read_driver_report"],
+        kept=1,
+    ),
+)
+def test_a_crash_of_a_run_is_a_failed_run_and_the_night_ends_with_its_rows(
+    house: NightFixture, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    house.write_suite(fault="slow_child")
+    monkeypatch.setattr(place, crash)
+
+    night(house)
+
+    rows = ask(house, "SELECT outcome, reason FROM measurements")
+    assert [row[0] for row in rows] == ["failed", "failed"]
+    assert all("RuntimeError: a bug" in str(row[1]) for row in rows)
+    assert [path for path in house.leftovers() if ".partial-" not in path] == NOTHING
 
 
 def test_the_ui_shows_plan_progress_results_findings_and_the_report(past: NightFixture) -> None:
