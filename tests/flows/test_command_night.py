@@ -37,7 +37,7 @@ def test_a_night_killed_during_a_command_leaves_nothing_running_and_measures_it_
     process = house.start("run", str(house.suite))
     wait_for(flag, process)
     [lease] = Ledger(house.data / "ledger.sqlite").open_leases()
-    left = [one for one in detached.marked(lease.lease_id) if one.name() == "sleep"]
+    wait_for_sleepers(lease.lease_id, 2)  # the command, and the child that left its session
     end_watchdogs(house.data)
     process.kill()
     process.wait(timeout=PATIENCE_S)
@@ -53,11 +53,18 @@ def test_a_night_killed_during_a_command_leaves_nothing_running_and_measures_it_
     else:
         assert house.call("reap").returncode == 0
 
-    assert len(left) == 2  # the command, and the child that left its session
     assert detached.marked(lease.lease_id) == []
     assert house.orphans() == []
     halves = ".abandoned-" if IS_SOAK else ".partial-"
     assert [path for path in house.leftovers() if halves not in path] == []
+
+
+def wait_for_sleepers(lease_id: str, count: int) -> None:
+    """Wait until a lease has this many sleeping processes; the shell starts the last one after the flag."""
+    until = time.monotonic() + PATIENCE_S
+    while len([one for one in detached.marked(lease_id) if one.name() == "sleep"]) != count:
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def wait_for(flag: Path, process: "subprocess.Popen[str]") -> None:
