@@ -13,7 +13,7 @@ class GpuFacts(StoredValue):
     memory_partition: str | None = None  # NPS1, NPS4
     power_cap_w: float | None = None
     ecc: bool | None = None  # of its memory
-    firmware: tuple[str, ...] = ()  # NAME=version of each, sorted; empty: not said, or not read
+    firmware: tuple[str, ...] = ()  # NAME=version of each, sorted; empty: unknown
 
 
 class HostFacts(StoredValue):

@@ -1,6 +1,6 @@
 """A night over several machines as one night for each, and back: each machine runs and fails for itself.
 
-`Machine.name` tells the machines of a night apart. A suite of one machine leaves it out.
+`Machine.name` distinguishes the machines of a night. A suite of one machine leaves it out.
 """
 
 from collections.abc import Iterable, Mapping

@@ -107,7 +107,7 @@ class Requests:
 
     @cached_property
     def latencies_s(self) -> dict[str, Floats]:
-        """Every latency by its name; NaN and left-out values are no samples."""
+        """Every latency by its name; NaN and left-out values do not count."""
         return {
             "ttft": self.ttft_s,
             "tpot": self.tpot_s,

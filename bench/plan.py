@@ -43,7 +43,7 @@ def plan_runs(
 
     The runs of one machine follow each other, because each machine is a lease of its own, and so do those of a model.
 
-    Shuffled, so that a host that warms up or slows down does not favour what always stood first. Runs that share a
+    Shuffled, so that a host that warms up or slows down does not favour the first scenarios. Runs that share a
     server stay together: a restart between them would be measured as well. The servers of variants run half of their
     repeats in the drawn order and the others in its reverse, A B B A. `poc` keeps the first scenario, once.
     """
@@ -172,7 +172,7 @@ def describe_load(scenario: Scenario) -> str:
 
 
 def _prompts(prompts: Prompts) -> str:
-    """What is asked, where it is not the usual: `; shared-prefix prompts as chat (groups 2, prefix_tokens 64)`."""
+    """The prompts, if they are not the default: `; shared-prefix prompts as chat (groups 2, prefix_tokens 64)`."""
     if prompts == Prompts():
         return ""
     own = {name: value for name, value in prompts.own_keys.items() if name not in ("sha256", "file")}

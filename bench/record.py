@@ -84,7 +84,8 @@ class LeaseReport(LeaseFacts):
 class Uploads(StoredValue):
     """What of a night is in a bucket: the hash of each run's manifest and own file; and what is missing, and why.
 
-    `files` were equal here and there after the last upload or fetch: a later change is told by them from one there.
+    `files` has the hashes that were equal here and there after the last upload or fetch, to see which side changed
+    later.
     """
 
     place: str | None = None

@@ -60,7 +60,7 @@ class Spread:
 
     @property
     def needed(self) -> int:
-        """Repeats whose mean has the half-width asked for."""
+        """The number of repeats whose mean has the requested half-width."""
         return max(1, math.ceil((_Z_975 * (self.within or 0.0) / self.half_width_asked) ** 2))
 
     def half_width(self, repeats: int) -> float | None:

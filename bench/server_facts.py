@@ -1,4 +1,4 @@
-"""An engine's server and its model as found on the machine, and not as asked."""
+"""An engine's server and its model as found on the machine, not as requested."""
 
 from pydantic import Field
 
@@ -40,7 +40,7 @@ class EndpointFacts(StoredValue):
 
 
 class ServerFacts(StoredValue):
-    """The engine as found: read from the running process, not from what was asked."""
+    """The engine as found: read from the running process, not from the suite."""
 
     engine_version: str | None
     engine_build: str | None

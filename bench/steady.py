@@ -1,4 +1,4 @@
-"""The steady window of a closed loop: the span in which (nearly) all asked requests were in flight, and what it gave.
+"""The steady window of a closed loop: the span with (nearly) all requested streams in flight, and its throughput.
 
 Ramp and drain are in the numbers of the whole run; here they are not. The driver reports the window.
 """

@@ -19,7 +19,7 @@ class PlainNumber(float):
 
 def counted(count: float, one: str, many: str | None = None) -> str:
     """`1 request`, `2 requests`; `many` where more than one is not `one` with an s."""
-    whole = f"{count:.0f}"  # a count that cannot be, an infinite one, is still said
+    whole = f"{count:.0f}"  # an impossible count, an infinite one, is still printed
     return f"{whole} {one if whole == '1' else many or one + 's'}"
 
 

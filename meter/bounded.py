@@ -68,7 +68,7 @@ def exchange(
     """The answer to a request (method, path, body, headers), on a connection that the caller closes.
 
     Raises OSError where there is no complete answer: TimeoutError at the deadline, TooLargeAnswerError at the limit,
-    NotHttpError where the answer is not HTTP or ends early. The system bounds the look-up of a name.
+    NotHttpError where the answer is not HTTP or ends early. The system limits the look-up of a name.
     """
     method, path, body, headers = request
     try:

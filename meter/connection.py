@@ -38,7 +38,7 @@ class Endpoint:
 
     url: str
     addresses: tuple[Address, ...]
-    is_stamped: bool  # whether the kernel is asked for its own times
+    is_stamped: bool  # whether the kernel adds its own times
     is_fresh: bool = False  # whether each request gets a connection of its own
     context: ssl.SSLContext | None = None  # None: no TLS
     left_out: tuple[tuple[str, str], ...] = ()  # each address that does not answer, and why

@@ -96,7 +96,7 @@ def _pace(work: Work, share: Sequence[Exchange], streams: int | None) -> Pace:
 
 
 def intend(plan: Plan, exchanges: Sequence[Exchange]) -> None:
-    """Set when each exchange of an open loop is to be sent, relative to the origin."""
+    """Set when to send each exchange of an open loop, relative to the origin."""
     if plan.load.concurrency is None:
         for exchange, at in zip(exchanges, arrivals_ns(plan.load, plan.total_count, plan.prompts.seed), strict=True):
             exchange.intended_ns = GRACE_NS + at

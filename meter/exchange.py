@@ -69,7 +69,7 @@ class Connection:
 
     @property
     def is_over(self) -> bool:
-        """Whether the server has said, by TLS, that it sends no more."""
+        """Whether the server has announced, by TLS, that it sends no more."""
         return self.tls is not None and self.tls.is_closed
 
     def finish_connecting(self) -> bool:

@@ -1,4 +1,4 @@
-"""A check before the load: the server speaks the OpenAI API and serves the model."""
+"""A check before the load: the server has the OpenAI API and serves the model."""
 
 import http.client
 import json

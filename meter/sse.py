@@ -147,7 +147,7 @@ def _take_chunk(answer: Answer, chunk: dict[str, Any]) -> tuple[str, int]:
         return "usage", 0
     said = [_take_choice(answer, choice) for choice in choices]
     kind, tokens = said[0][0], sum(more for _kind, more in said)
-    # llama.cpp's last chunk has the whole count, an empty text and a finish reason: it is no running count.
+    # llama.cpp's last chunk has the whole count, an empty text and a finish reason: it is not a running count.
     if answer.tokens_by == "events" and chunk.get("usage") and tokens:
         answer.tokens_by = "usage"
     if answer.tokens_by == "usage":

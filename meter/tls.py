@@ -50,7 +50,7 @@ class Tls:
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
-        self.is_closed = False  # the server has said that it sends no more
+        self.is_closed = False  # the server has announced that it sends no more
 
     def shake(self, sock: socket.socket) -> bool:
         """Go on with the handshake: True once it is done, False if a socket that does not block has no more bytes.
@@ -84,7 +84,7 @@ class Tls:
             sock.sendall(data)  # a handshake fits into the buffer of a new socket
 
     def seal(self, data: bytes) -> bytes:
-        """Encrypt what is to be sent."""
+        """Encrypt bytes to send."""
         rest = memoryview(data)
         while rest:
             rest = rest[self._object.write(rest) :]

@@ -1,7 +1,8 @@
 """What an upload or a fetch of a night does, from the hashes of its files here, in the bucket, and when they agreed.
 
-`agreed` has the hashes of the files that were equal here and in the bucket after the last upload or fetch. So a change
-here is told from a change there. None: nothing was ever uploaded from here, or fetched by a version with that record.
+`agreed` has the hashes of the files that were equal here and in the bucket after the last upload or fetch. So a
+change here is distinguished from a change there. None: nothing was uploaded from here, or fetched by a version with
+that record.
 """
 
 from collections.abc import Callable, Collection, Mapping

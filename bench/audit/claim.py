@@ -32,7 +32,7 @@ class ClaimSource:
 
 @dataclass(frozen=True)
 class ClaimedConfig:
-    """The configuration that was asked for, as the file or its reader states it."""
+    """The requested configuration, as the file or its reader states it."""
 
     model: str | None = None
     precision: str | None = None  # of the weights, a key of bench.catalog.precisions.WEIGHT_BYTES where known
@@ -51,11 +51,11 @@ class ClaimedConfig:
     kv_cache_tokens: int | None = None  # room, as the engine's log states it
     kv_max_concurrency: float | None = None  # requests of max_model_len that fit there, as the log states it
     gpu_memory_utilization: float | None = None
-    isl: float | None = None  # mean tokens asked for
+    isl: float | None = None  # mean tokens requested
     osl: float | None = None
-    has_fixed_lengths: bool | None = None  # every request asked for the same
+    has_fixed_lengths: bool | None = None  # every request has the same lengths
     concurrency: int | None = None  # closed loop, or the cap of an open one
-    request_rate_per_s: float | None = None  # open loop; None: closed, or not said
+    request_rate_per_s: float | None = None  # open loop; None: closed, or unknown
     is_open_loop: bool | None = None
     batch: int | None = None  # of one fixed batch (latency benchmarks)
     request_count: int | None = None
@@ -63,7 +63,7 @@ class ClaimedConfig:
     prefix_caching: bool | None = None
     has_distinct_prompts: bool | None = None
     spec_tokens_per_step: float | None = None  # mean accepted length; 1.0: no speculation
-    is_speculative: bool | None = None  # the file speaks of speculative decoding, whatever a step then gives
+    is_speculative: bool | None = None  # the file mentions speculative decoding, at any number of tokens a step
     usd_per_hour: float | None = None  # of everything rented
     weights_gib: float | None = None  # as loaded or as the checkpoint has it
     weights_source: Literal["log", "index", "device"] | None = None  # device: memory in use, which holds more
@@ -96,7 +96,7 @@ class ClaimedTotals:
     output_per_gpu_tok_per_s: float | None = None
     total_per_gpu_tok_per_s: float | None = None
     peak_output_tok_per_s: float | None = None
-    per_user_tok_per_s: float | None = None  # as printed; what it was divided by is not always said
+    per_user_tok_per_s: float | None = None  # as printed; the divisor is not always stated
     unstated_throughput_tok_per_s: float | None = None  # "tokens/s" without generated or total
     goodput_per_s: float | None = None  # requests a second that met every limit that the client was given
     good_count: int | None = None  # so many requests met them
@@ -117,7 +117,7 @@ class ClaimedTotals:
     usage_input_tokens: int | None = None  # by the server's `usage` in its answers, beside the client's own count
     usage_output_tokens: int | None = None
     without_usage: int | None = None  # requests counted as completed whose answer had no `usage`, where others had one
-    osl_mismatch_count: int | None = None  # answers that the tool itself found longer or shorter than asked
+    osl_mismatch_count: int | None = None  # answers that the tool itself found longer or shorter than requested
     interval_half_width_share: float | None = None  # of a stated interval over repeats, as a share of its mean
     quality: float | None = None  # score or accuracy from the same server process
     printed_kv_cache_tokens: int | None = None  # room, as a table states it; ClaimedConfig has that of a log
@@ -167,9 +167,11 @@ class Device:
     sample_count: int | None = None
     blank_count: int | None = None  # rows without a device
     device_count: int | None = None
-    begin_s: float | None = None  # of the samples, on the clock of Said.started_at_s
+    begin_s: float | None = None  # of the samples, on the clock of `said.started_at_s`
     end_s: float | None = None
-    load_s: tuple[float, float] | None = None  # the load on that clock, where it is not said.started_at_s to ended_at_s
+    load_s: tuple[float, float] | None = (
+        None  # the load on that clock, where it is not `said.started_at_s` to `ended_at_s`
+    )
     largest_gap_s: float | None = None
     period_s: float | None = None
     power_mean_w: float | None = None  # of one GPU
@@ -224,7 +226,7 @@ class NotRead:
 
 @dataclass(frozen=True)
 class Bound:
-    """A rate or latency that is printed as a range, a limit or about a number: from `low` to `high`; None is no limit.
+    """A rate or latency printed as a range, a limit or an approximation: from `low` to `high`; None: no limit.
 
     `name` is a field of ClaimedTotals, or a latency with its statistic: `ttft.median`.
     """
@@ -261,7 +263,7 @@ class Claim:
     repeat_of: str = ""  # equal for repeats of one measurement; empty: the file does not say
     unread: Mapping[str, object] = field(default_factory=dict)
     not_read: tuple[NotRead, ...] = ()
-    bounds: tuple[Bound, ...] = ()  # the one of `about 900` has its number in `said` or `latency_s` as well
+    bounds: tuple[Bound, ...] = ()  # `about 900` also has its number in `said` or `latency_s`
     # Codes that must be checkable for the row to be accepted: what this format can give.
     required: frozenset[str] = frozenset()
 

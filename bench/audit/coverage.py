@@ -23,7 +23,7 @@ _NOT_RESULTS |= {
     "mean_input_tokens",
     "mean_output_tokens",
     "osl_mismatch_count",
-}  # as counted: they tell of the requests, not of the speed
+}  # as counted: they describe the requests, not the speed
 _RESULTS = tuple(each.name for each in fields(ClaimedTotals) if each.name not in _NOT_RESULTS)
 
 _REQUEST_RATE: FirstOf = (
@@ -123,7 +123,7 @@ _DEVICE_CHECKS = frozenset(
 class Coverage:
     """How far a claim could be checked; `needs` are the missing inputs, as the findings name them.
 
-    `is_checked` also counts checks of data of single requests, which are no named numbers.
+    `is_checked` also counts checks of single requests' data, which have no name.
     """
 
     read: tuple[str, ...] = ()

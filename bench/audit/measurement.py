@@ -39,8 +39,8 @@ def evidence(
 ) -> Evidence:
     """Every evidence column of one measured run.
 
-    `measured` is the row as it will be stored (its units: ms, tok/s), so that what is judged is what people read;
-    `deltas` are the server's counters after less before, None where they could not be read; `scrapes` is what it said
+    `measured` is the row as it will be stored (in ms and tok/s), so that the published values are judged;
+    `deltas` are the server's counters after less before, None where they could not be read; `scrapes` are its metrics
     in between.
     """
     columns: Evidence = dict.fromkeys(EVIDENCE_COLUMNS)
@@ -73,7 +73,7 @@ def _is_exact(record: RunRecord) -> bool:
 
 
 def loop_of(record: RunRecord) -> str:
-    """`closed` or `open`, as the rules speak of it."""
+    """`closed` or `open`, as the rules name it."""
     return "closed" if record.asked.workload.arrivals == "closed" else "open"
 
 
@@ -151,7 +151,7 @@ def _asked_found(record: RunRecord, report: LoadReport) -> Evidence:
     asks = record.endpoint is None or "ignore_eos" in record.endpoint.takes
     planned = report.planned or PlannedTokens(good * work.isl, good * work.osl, cached_tokens=0)
     return {
-        # A server that does not know ignore_eos ends its answers where they end: their length is found, not asked.
+        # A server without ignore_eos ends answers by itself: their length is observed, not requested.
         ev.OSL_RATIO: ratio(_counted(requests.output_tokens[requests.is_ok]), planned.output_tokens) if asks else None,
         ev.ISL_RATIO: ratio(_counted(requests.input_tokens[requests.is_ok]), planned.input_tokens),
         ev.ENGINE_VERSION_CONFLICT: conflict,
@@ -193,7 +193,7 @@ def _steady(record: RunRecord, report: LoadReport) -> Evidence:
 def _server_view(
     record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None, scrapes: Scrapes | None
 ) -> Evidence:
-    """The server's gauges and its own times of each request, against the client's; None where it told nothing."""
+    """The server's gauges and its own times of each request, against the client's; None if it has none."""
     apart = disagreement(report.steady, live_view(scrapes, report.steady), blind_live(report.requests, deltas or {}))
     return {
         ev.SCRAPES_FAILED_SHARE: None if scrapes is None else scrapes.failed_share,

@@ -1,4 +1,4 @@
-"""A run of our own as a claim, so that it is asked everything that other people's files are asked."""
+"""A run of our own as a claim, so that the rules for other people's files also judge it."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -48,7 +48,7 @@ def claim_of(
 
 
 def _repeated(record: RunRecord, row: Mapping[str, Any]) -> str:
-    """What is equal for repeats in a night; a run just after a server's start is no repeat of the later ones."""
+    """What is equal for repeats in a night; the first run after a server's start is not a repeat of later ones."""
     place = " after a server start" if row["is_first_after_start"] else ""
     return f"{record.night}/{record.scenario_id}{place}"
 

@@ -39,7 +39,7 @@ def reconciled(record: RunRecord, report: LoadReport, deltas: Mapping[str, float
     """How far the server's counts are outside of what the client can account for; 0 where they agree.
 
     Every answer and token that the client has, the server must have counted. What the server did for a request that
-    failed is not known to the client: it may be anything from nothing to all that was asked.
+    failed is not known to the client: it may be anything from nothing to the whole request.
     """
     if not deltas or report.warmup_failed_count is None:
         return {}
@@ -86,6 +86,6 @@ def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:
 
 
 def cached_diff(report: LoadReport, deltas: Mapping[str, float] | None) -> float | None:
-    """Hits of the prefix cache by the server's counters, less those that its answers tell of."""
+    """Hits of the prefix cache by the server's counters, less those in its answers."""
     hits = (deltas or {}).get("prefix_cache_hits_total")
     return None if hits is None or report.cached_tokens is None else hits - report.cached_tokens

@@ -132,7 +132,7 @@ class Names:
         return next(iter(found.values())) if len(found) == 1 and () not in found else None
 
     def _may_begin(self, word: str) -> bool:
-        """Whether a GPU's name may begin with this word; most words of a text are told by their first part alone."""
+        """Whether a GPU's name may begin with this word; the first part alone excludes most words of a text."""
         first = _PARTS.match(word)
         return first is not None and (first[0] in self._first_parts or first[0].isdigit())
 
@@ -224,7 +224,7 @@ def _parts(words: Iterable[str]) -> _Words:
 
 
 def _beginnings(name: str) -> Iterator[_Words]:
-    """What may be said for a row's name: its first words, without what tells the variants apart."""
+    """The short forms of a row's name: its first words, without those that distinguish variants."""
     words = _words(name.lower())
     return (_parts(words[:count]) for count in range(1, len(words)))
 

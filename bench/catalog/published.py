@@ -1,4 +1,4 @@
-"""Numbers that others have printed, and prices that were asked for an hour: what the audit of claims looks up."""
+"""Published numbers and hourly list prices, which the audit of claims looks up."""
 
 from dataclasses import dataclass
 from typing import ClassVar

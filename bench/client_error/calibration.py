@@ -29,7 +29,7 @@ from bench.metrics import Ints
 
 @dataclass(frozen=True)
 class LoadCell:
-    """What is asked of client and server: streams kept in flight, and the server's schedule.
+    """The load on client and server: streams in flight, and the server's schedule.
 
     `workers`: processes of the client. In lock step all streams are due at the same instants, as in an engine's step.
     """
@@ -51,7 +51,7 @@ class LoadCell:
 
 @dataclass(frozen=True)
 class Point:
-    """A row of the table. Errors are client minus truth; `itl` is of events; NaN and None mean it could not be said."""
+    """A row of the table. Errors are client minus truth; `itl` is of events; NaN and None: unknown."""
 
     streams: int
     ttft_ms: float
@@ -85,7 +85,7 @@ class Point:
 
 
 class CalibrationTable(StoredValue):
-    """What a calibration found on one host; where a number could not be said it is null in JSON."""
+    """The result of a calibration on one host; an unknown number is null in JSON."""
 
     calibration_id: str
     made_at: AwareDatetime
@@ -108,7 +108,7 @@ class MeterReports:
 
 
 def read_report(header: bytes, rows: bytes, events: bytes) -> MeterReports:
-    """Read `meter.json`, `requests.jsonl` and `events.bin`; raises UnreadableResultError where they are no report."""
+    """Read `meter.json`, `requests.jsonl` and `events.bin`; raises UnreadableResultError if they are not a report."""
     try:
         head, every = json.loads(header), [json.loads(line) for line in rows.splitlines()]
         measured = [row for row in every if row["phase"] == "measured" and row["send_start_ns"] is not None]
@@ -132,7 +132,7 @@ def _seen(rows: list[dict[str, Any]], events: Events, event_ns: Ints) -> ClientT
 def measure_error(cell: LoadCell, truth: Truth, report: MeterReports) -> Point:
     """Compare a meter report with the truth of the same run; warm-up is left out of all but load and CPU.
 
-    Raises KeyError where the meter speaks of a request the server never saw.
+    Raises KeyError if the meter reports a request that the server has not seen.
     """
     user, kernel, client = report.user, report.kernel, report.client
     real = select(truth, user.ids)

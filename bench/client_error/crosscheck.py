@@ -1,6 +1,6 @@
 """Two load clients on one load, side by side: what differs, and what of it their known errors explain.
 
-A client's bias is what it said minus what the truth server wrote, both in the same run, by the same formulas.
+A client's bias is its value minus that of the truth server, both in the same run, by the same formulas.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ Values = dict[str, float | None]
 
 @dataclass(frozen=True)
 class ClientRun:
-    """One client's run of the load: what it said, and how far its run against the truth server was from the truth."""
+    """One client's run of the load: its values, and the error of its run against the truth server."""
 
     client: str
     version: str | None

@@ -1,4 +1,4 @@
-"""Whether a run asked no more of the load client than it was calibrated for, and which loads a night must calibrate.
+"""Whether a run's load is one that the load client was calibrated for, and which loads a night must calibrate.
 
 A run is inside the calibrated envelope if one load under which the client's error was found small had at least its
 streams and at least its tokens a second a stream, with as many workers, of the same client on the same host.
@@ -27,7 +27,7 @@ WAVES, FEWEST_REQUESTS, FEWEST_TOKENS = 2, 4, 16
 
 @dataclass(frozen=True)
 class LoadDemand:
-    """What a run asked of its client: streams at once, and the tokens a second each of them gave."""
+    """The load on a client: its streams at once, and the tokens a second of each."""
 
     streams: int
     stream_tok_per_s: float
@@ -35,7 +35,7 @@ class LoadDemand:
 
 
 def demand_of(record: RunRecord, report: LoadReport) -> LoadDemand:
-    """What this run asked of its client, as found; 0 tokens a second where no answer had two tokens."""
+    """The observed load on this run's client; 0 tokens a second if no answer had two tokens."""
     requests = report.requests
     tpot_s = requests.tpot_s[~np.isnan(requests.tpot_s)]
     median_s = float(np.median(tpot_s)) if len(tpot_s) else math.inf
@@ -99,8 +99,9 @@ def night_cells(scenarios: Sequence[Scenario], request_timeout_s: float, *, is_t
 def _levels(asked: set[int], workers: int) -> list[int]:
     """Numbers of streams to calibrate so many workers at: few that are fast, many that are slow.
 
-    Each that is asked for is covered by one no smaller, at the rate that many streams can have at most; where there are
-    more than MOST_CELLS, those in the middle are thinned out, and the largest number and the fastest streams stay.
+    Each requested number is covered by one that is at least as large, at the rate that many streams can have at most;
+    where there are more than MOST_CELLS, those in the middle are thinned out, and the largest number and the fastest
+    streams stay.
     """
     fast = min(max(asked), int(WORKER_TOK_PER_S * workers / STREAM_TOK_PER_S))
     levels = sorted({fast, *(streams for streams in asked if streams > fast)})

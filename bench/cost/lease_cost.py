@@ -1,6 +1,6 @@
 """What a lease costs: a price that is fixed at its start, seconds stage by stage, and a budget.
 
-A budget may refuse work that is to be begun. It never refuses to give a machine back.
+A budget may refuse to start work. It never prevents a release.
 """
 
 import re

@@ -17,7 +17,7 @@ _SHORT = {
 
 @dataclass(frozen=True)
 class EngineConfig:
-    """One engine's start; None for what is not known, which no rule is then asked about."""
+    """The configuration of one engine's start; None for an unknown value, which no rule checks."""
 
     engine: str
     version: str
@@ -90,7 +90,7 @@ def memory_share(flags: Mapping[str, str]) -> float | None:
 
 
 def whole_number(flags: Mapping[str, str], name: str) -> int | None:
-    """The value of a flag, from 1; None where it is left out or is no such number."""
+    """The value of a flag, from 1; None if it is missing or not such a number."""
     value = flags.get(name, "")
     return int(value) if value.isdigit() and int(value) else None
 

@@ -13,7 +13,7 @@ from bench.suite.suite import Suite
 
 
 def ladder_of(suite: Suite) -> tuple[Rung, ...]:
-    """The suite's rungs; on GPUs those of its engine where the suite declares none. `ladder = []` is no ladder."""
+    """The suite's rungs; on GPUs those of its engine where the suite declares none. `ladder = []` means none."""
     if suite.ladder is not None:
         return suite.ladder
     is_on_cpu = suite.machine.kind == "local" and not suite.machine.gpu_count

@@ -61,7 +61,7 @@ class EngineModule(Protocol):
 
     @property
     def NUMERIC_FLAGS(self) -> frozenset[str]:  # noqa: N802 - a constant of the module
-        """The flags after which other answers are to be expected of the same weights."""
+        """The flags that can change the answers of the same weights."""
         ...
 
     @property

@@ -19,7 +19,7 @@ Severity = Literal["FAIL", "WARN", "INFO"]
 
 @dataclass(frozen=True, kw_only=True)
 class EngineRule(CsvRow):
-    """One rule: FAIL will not start or not be right, WARN may be, INFO is to be known."""
+    """One rule. FAIL: will not start, or gives wrong results. WARN: may do so. INFO: worth knowing."""
 
     KEY: ClassVar = ("rule", "engine")
 

@@ -1,7 +1,7 @@
 """The failures of vLLM's server as its log shows them.
 
-Texts of vLLM 0.32.0 unless a source says otherwise. The order matters within one line: a line that says how much KV
-cache is missing is `oom_kv_len`, also if it speaks of memory in general.
+Texts of vLLM 0.32.0 unless a source says otherwise. The order matters within one line: a line that states how much KV
+cache is missing is `oom_kv_len`, also if it mentions memory in general.
 """
 
 from bench.engines.failures import FailureClass

@@ -44,19 +44,19 @@ def read_steady(head: Row, rows: MeterRows, events: Events) -> Steady | None:
 
 
 def read_server_times(rows: MeterRows) -> ServerTimes | None:
-    """The server's own times of each request; None where it told none of any."""
+    """The server's own times of each request; None if it reported none."""
     told = rows.server_times_ms()
     return None if all(np.isnan(times).all() for times in told) else ServerTimes(*(times * MS for times in told))
 
 
 def read_cached(rows: MeterRows) -> Ints | None:
-    """Prompt tokens of each request that came out of the prefix cache; None where the server told of none."""
+    """Prompt tokens of each request that the prefix cache had; None if the server does not report them."""
     found = rows.counts("cached_tokens")
     return None if (found == UNKNOWN).all() else found
 
 
 def total_cached(rows: MeterRows) -> int | None:
-    """Their sum over all requests, warm-up included; None where one did not tell."""
+    """Their sum over all requests, warm-up included; None if one request lacks the number."""
     found = read_cached(rows)
     return None if found is None or (found == UNKNOWN).any() else int(found.sum())
 
@@ -141,7 +141,7 @@ def _known_total(rows: MeterRows, field: str) -> int:
 
 
 def _meter_view(head: Mapping[str, Any], every: MeterRows, measured: MeterRows, events: Events) -> dict[str, Any]:
-    """What the report says of the load as a whole, and what the server told in its answers."""
+    """The report's values of the whole load, and those that the server put into its answers."""
     return {
         "origin_s": origin_s(head),
         "steady": read_steady(head, every, events),

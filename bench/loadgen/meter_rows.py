@@ -71,7 +71,7 @@ class MeterRows:
 def read_rows(text: bytes, more: Iterable[str] = ()) -> MeterRows:
     """Parse requests.jsonl; `more` names fields that this report must have too.
 
-    Raises ValueError for a line that is no JSON or a value of another type, KeyError for a field that is missing.
+    Raises ValueError for a line that is not JSON or a value of another type, KeyError for a missing field.
     """
     for field in (*_REQUIRED, *more) if text else ():
         if f'"{field}"'.encode() not in text:

@@ -9,7 +9,7 @@ from bench.steady import Steady
 
 @dataclass(frozen=True)
 class PlannedTokens:
-    """What a driver says it asked, beside what it got; None where it cannot be known beforehand."""
+    """The tokens that a driver requested, beside those it got; None if they cannot be known beforehand."""
 
     input_tokens: float | None  # of the good requests
     output_tokens: float | None  # of the good requests
@@ -18,7 +18,7 @@ class PlannedTokens:
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What a driver said: the measured requests, and what the warm-up took (None where the driver does not say)."""
+    """A driver's report: the measured requests, and the time of the warm-up (None if not reported)."""
 
     requests: Requests
     planned_count: int

@@ -22,9 +22,9 @@ FRONT_END_S = 0.012
 
 @dataclass(frozen=True)
 class Scrapes:
-    """What the server said once a second, oldest first; times are seconds on the client's clock.
+    """The server's metrics once a second, oldest first; times are seconds on the client's clock.
 
-    NaN: it did not answer, or did not say. `live` is running plus waiting.
+    NaN: no answer, or no such metric. `live` is running plus waiting.
     """
 
     at_s: Floats
@@ -45,7 +45,7 @@ class Scrapes:
 
 @dataclass(frozen=True)
 class ServerTimes:
-    """What the server says of each request, in the order of the client's; NaN where it said nothing.
+    """The server's times of each request, in the order of the client's; NaN if it reported none.
 
     `ttft_s` runs from scheduled to first token and `queue_s` from queued to scheduled: both are inside the client's
     TTFT, one after the other. `generation_s` is first token to last, `mean_itl_s` that over the tokens after the first.
@@ -67,7 +67,7 @@ class LiveView:
 
 
 def live_view(scrapes: Scrapes | None, steady: Steady | None) -> LiveView | None:
-    """The scrapes of the steady window; None where there are too few to speak of a mean."""
+    """The scrapes of the steady window; None if there are too few for a mean."""
     if scrapes is None or steady is None:
         return None
     live = scrapes.live[(scrapes.at_s >= steady.begin_s) & (scrapes.at_s <= steady.end_s) & ~np.isnan(scrapes.live)]

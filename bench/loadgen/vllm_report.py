@@ -14,10 +14,10 @@ from bench.metrics import UNKNOWN, Bools, Floats, Ints, Requests
 def read_vllm_bench(text: bytes, warmup_count: int | None = None) -> LoadReport:
     """Read the JSON of `vllm bench serve --save-result --save-detailed`, vLLM 0.32 and 0.33, or of `vllm-rs`.
 
-    Its warm-up requests are all its first prompt again, and not in the report: `warmup_count` says how many were asked.
+    Its warm-up requests are all its first prompt again, and not in the report: `warmup_count` has their number.
     Its lists are in seconds; a failed request has an error text and zeros, which become NaN here. The server's own
     token counts are not in it: `input_lens` and `output_lens` are the client's. An error inside a stream is a success
-    to both; the Rust client then counts the tokens that were asked for.
+    to both; the Rust client then counts the requested tokens.
     """
     try:
         raw = json.loads(text)

@@ -48,10 +48,10 @@ class HostKey:
 
 @dataclass(frozen=True)
 class DeadMan:
-    """What deletes the machine from inside at its deadline: the source of `program` and what it is told.
+    """What deletes the machine from inside at its deadline: the source of `program` and its configuration.
 
-    The token can delete every machine of its team, and whatever runs on the machine can read it: this is off unless
-    somebody asks for it. `program` reads its configuration from the file named in its first argument.
+    The token can delete every machine of its team, and whatever runs on the machine can read it: so it is off by
+    default. `program` reads its configuration from the file named in its first argument.
     """
 
     program: str
@@ -64,17 +64,17 @@ class DeadMan:
 
 @dataclass(frozen=True)
 class User:
-    """Somebody else who may log in, beside root."""
+    """Another user who may log in, beside root."""
 
     name: str
     public_key: str
 
 
 def user_data(host_key: HostKey, *, dead_man: DeadMan | None, users: tuple[User, ...] = ()) -> str:
-    """The first boot of one machine; its last act is to make the ready file, which is not made if arming fails.
+    """The first boot of one machine; its last step creates the ready file, unless an earlier step fails.
 
     Raises UsageError where it would be too long or hold what the cloud cannot carry: bad user_data fails a machine
-    after the cloud has said yes.
+    after the cloud has accepted it.
     """
     boot = {
         "ssh_deletekeys": True,  # the image's keys are known to everybody who has the image
@@ -122,14 +122,14 @@ def is_ready_command(host_public_key: str) -> str:
 
 
 def forgetting_script() -> str:
-    """A shell script for a machine that an image is made from: it leaves what the next machine must not wake up with.
+    """A shell script for a machine that an image is made from: it deletes what the next machine must not have.
 
-    A dead man from the image would be another machine's, with its token and a deadline long past.
+    A switch from the image would have another machine's token and a deadline long past.
     """
     return "\n".join(["set -eu", 'cd "${HOME:-/root}"', *_FORGETTING, f"rm -f {READY_FILE}"])
 
 
-# Also the first thing that every boot does, for images that somebody made otherwise.
+# Also the first step of every boot, for images that were made in another way.
 _FORGETTING = (
     f"if {_IS_A_MACHINE}; then",
     f"systemctl disable --now {DEAD_MAN_UNIT_NAME} 2>/dev/null || true",

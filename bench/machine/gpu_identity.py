@@ -1,7 +1,7 @@
-"""Parse what amd-smi and nvidia-smi say of each GPU itself: ids, firmware, modes and limits. Missing is None.
+"""Parse each GPU's ids, firmware, modes and limits from amd-smi and nvidia-smi. Missing is None.
 
 Serial numbers are hashed. The names of amd-smi's keys are those of ROCm 6 and 7.
-A virtual function of an AMD GPU tells neither firmware nor ECC.
+A virtual function of an AMD GPU has neither firmware nor ECC.
 """
 
 import hashlib

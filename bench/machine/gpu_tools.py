@@ -66,7 +66,7 @@ def amd_uuids(text: str) -> dict[int, str]:
 
 
 def amd_processes(text: str) -> tuple[GpuProcess, ...]:
-    """The processes of `amd-smi process --json`, each once a GPU, with the most memory it is said to hold."""
+    """The processes of `amd-smi process --json`, each once a GPU, with the highest memory that is listed for it."""
     found: dict[tuple[int, str], GpuProcess] = {}
     for entry, gpu in _entries_with_pid(_amd_json(text)):
         pid = int(entry["pid"])

@@ -55,10 +55,10 @@ class MachineName(_Expiring):
 
 @dataclass(frozen=True)
 class ImageName(_Expiring):
-    """`nb-img-<hash>-x<epoch>`: a golden image, the same for everybody who would put the same into it.
+    """`nb-img-<hash>-x<epoch>`: a golden image; equal contents have an equal hash.
 
-    Until it was seen to be whole it is called `nb-raw-...`, with a deadline that is near: one whose making went wrong,
-    or came to an end when nobody waited any more, goes by itself.
+    Until it is checked its name is `nb-raw-...`, with a deadline soon, so the reaper deletes one whose creation
+    failed or was abandoned.
     """
 
     content: str

@@ -1,7 +1,7 @@
-"""Whether the same weights still give the same answers: what is asked, how it is read, and how it compares.
+"""Whether the same weights still give the same answers: the questions, the reading, the comparison.
 
-Speed is bought with kernels, and a kernel that is quick and wrong looks well in every other column. So each server is
-asked the same before its first and after its last load, one request at a time: alone in its batch, a request has one
+A kernel that is quick and wrong looks good in every other column. So each server answers the same questions before
+its first and after its last load, one request at a time: alone in its batch, a request has one
 shape, and the same additions in the same order.
 """
 
@@ -34,7 +34,7 @@ NOT_A_NUMBER = -9999.0
 
 
 def ask_passage(model: str) -> Body:
-    """The completion that tells the log-probability of each token of the passage."""
+    """The request for the log-probability of each token of the passage."""
     return _ask(model, TEXT, 1)
 
 
@@ -53,7 +53,7 @@ def _ask(model: str, prompt: str, max_tokens: int) -> Body:
 def read_logprobs(answer: str) -> tuple[float, int]:
     """Mean log-probability, in nats a token, of the prompt's tokens after the first, and how many these are.
 
-    Raises UnreadableResultError where the server does not tell them.
+    Raises UnreadableResultError if the answer lacks them.
     """
     try:
         choice: Any = _first_choice(answer)
@@ -171,7 +171,7 @@ def _apart(one: float | None, other: float | None) -> float | None:
 def fall(means: Sequence[float | None], earlier: Sequence[float]) -> float | None:
     """How far the lower of a run's means lies below the median of earlier nights' (negative: above it), in nats.
 
-    None where there is no mean, or no earlier night.
+    None without a mean or an earlier night.
     """
     known = [mean for mean in means if mean is not None]
     return median(earlier) - min(known) if known and earlier else None

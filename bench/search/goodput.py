@@ -1,8 +1,8 @@
 """A goodput search: which request rate to probe next. Pure functions of the probes until now.
 
-The two ends come first: an SLO that the lowest rate does not keep is kept by none, and one that the highest keeps needs
-no search. Between them the logarithm of the rate is bisected. A server that completes less than it is sent tells what
-it can do, so the bisection begins there.
+The two ends come first: an SLO that the lowest rate misses is missed by all, and one that the highest meets needs no
+search. Between them the logarithm of the rate is bisected. A server that completes less than it is sent shows its
+capacity, so the bisection begins there.
 """
 
 import math

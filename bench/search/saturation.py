@@ -15,7 +15,7 @@ Z_95 = 1.96
 STEEP, STEP, LEAP = 0.9, 2, 4  # where throughput rises nearly in proportion, the next level is LEAP times as high
 CANDIDATES = 40
 APART = 0.02  # a level this near to another one is not another level
-PAST_PEAK = 0.95  # of the highest throughput: beyond it, a server that falls again is no curve with a knee
+PAST_PEAK = 0.95  # of the highest throughput: a throughput that falls below it again has no knee
 
 
 def next_level(asked: Saturation, probes: Sequence[Probe]) -> int | None:

@@ -9,7 +9,7 @@ from bench.suite.model import KEEPING
 from bench.suite.suite import Suite
 
 NAME = "endpoint"
-AS_FOUND = "as found"  # the version of an engine that is not asked for, only found
+AS_FOUND = "as found"  # the version of an engine that is only observed, not chosen
 METER = "meter"
 
 

@@ -131,5 +131,5 @@ class Command(Frozen):
 
 
 def node_environment(command: Command, rank: int, master: str) -> dict[str, str]:
-    """What the command is told of its place among its nodes; `master` is the address of the node of rank 0."""
+    """The variables that give a command its place among its nodes; `master` is the address of the node of rank 0."""
     return dict(zip(NODE_VARIABLES, (str(command.nodes), str(rank), master), strict=True))

@@ -1,4 +1,4 @@
-"""The control of a suite: one frozen load that each lease runs, which tells a change of the host from others."""
+"""The control of a suite: one frozen load that each lease runs, which separates a change of the host from others."""
 
 from typing import Self
 
@@ -16,7 +16,7 @@ NAME = "control"  # of its scenario
 class Control(Frozen):
     """A small model on an engine that never changes; `timeout_s` is for the start of its server and its load together.
 
-    Its runs are marked in every record and row, and are no results of the suite.
+    Its runs are marked in every record and row, and do not count as results of the suite.
     """
 
     model: Model  # small, and never changed

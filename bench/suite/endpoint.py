@@ -13,7 +13,7 @@ LEAST_VOCABULARY = 32_000  # tokens that nearly every model has
 
 
 class Endpoint(Frozen):
-    """What is known of a server that somebody else runs; None where it is not.
+    """The known facts of a server that others run; None if unknown.
 
     `model` is the name that it serves, else `model.name`. The key is in the environment variable that `api_key_env`
     names. A price is per hour, or as listed per million tokens. All this is written into every record.

@@ -32,7 +32,7 @@ class Engine(Frozen):
     secret_environment: tuple[str, ...] = Field(default=(), strict=False)
     install: Literal["venv", "container"] = "venv"  # an environment that Nightbench builds, or the image
     image: str | None = Field(default=None, pattern=IMAGE)  # of the container; a night has its digest
-    track: str | None = Field(default=None, pattern=TAG)  # a moving tag of the image, resolved anew each night
+    track: str | None = Field(default=None, pattern=TAG)  # a moving tag of the image, resolved again each night
     image_version: str | None = None  # of the build, as the image's labels say
     image_commit: str | None = None
 

@@ -9,7 +9,7 @@ from bench.frozen import Frozen
 
 
 class Rung(Frozen):
-    """One `[[ladder]]` table: the settings that differ from what the suite asks for; the others stay as asked."""
+    """One `[[ladder]]` table: the settings that differ from the suite's; the others stay."""
 
     # Share of the GPU's memory that the engine may take.
     gpu_memory_utilization: float | None = Field(default=None, gt=0, le=1)

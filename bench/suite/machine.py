@@ -33,7 +33,7 @@ class Machine(Frozen):
     """Where the suite runs; on the local target `kind` is `local` and nothing is rented.
 
     The fields below `image` say where, for how long and at what price to rent. They change no result and are in no id.
-    `name` is a label. It is in the id of a machine on this computer only, where nothing else tells two of them apart.
+    `name` is a label. It is in the id of a machine on this computer only, where nothing else distinguishes two of them.
     """
 
     name: str | None = Field(default=None, pattern=LABEL)  # a label; required where there are several

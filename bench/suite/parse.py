@@ -99,7 +99,7 @@ def _validated(source: SuiteSource) -> tuple[Suite, Expansion]:
 
 
 def _require_context(suite: Suite, expansion: Expansion, source: SuiteSource) -> None:
-    """Raise SuiteError if a scenario or the control does not fit the context, as asked or on a rung of the ladder."""
+    """Raise SuiteError if a scenario or the control exceeds the context of the suite or of a rung of its ladder."""
     control = suite.control
     if control and control.workload.context_tokens > control.engine.max_model_len:
         raise SuiteError(

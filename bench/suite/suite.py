@@ -50,7 +50,7 @@ class ScenarioEntry(Workload):
         return self.name if self.variant is None else self.name.removesuffix(f"@{self.variant}")
 
     def workload(self) -> Workload:
-        """What is asked of the server, without the labels and the engine."""
+        """The load on the server, without labels and engine."""
         return Workload.model_validate({name: getattr(self, name) for name in Workload.model_fields})
 
 
@@ -239,7 +239,7 @@ class Suite(Frozen):
 
 
 def _distinct(own: T, asked: Sequence[T | None]) -> tuple[T, ...]:
-    """Every value that is asked for, each once; None asks for the suite's own, which comes first."""
+    """Every requested value once; None means the suite's own, which comes first."""
     found: list[T] = [own] if None in asked else []
     for value in asked:
         if value is not None and value not in found:

@@ -15,7 +15,7 @@ from bench.frozen import StoredValue
 from bench.trends.difference import Noise, Sample, difference_of
 from bench.trends.night_judge import SUSPECT_P, min_effect_of
 
-END_LEASES = 2  # of each end, before anything is said of the noise
+END_LEASES = 2  # of each end, the fewest for an estimate of the noise
 LEASES_MAX = 6  # of one candidate, after which the nearer end is taken
 DECIDED_P, DECIDED_RATIO = 0.01, 50.0  # an end is left out below this p, where the other is this much likelier
 

@@ -16,7 +16,7 @@ from bench.trends.robust import mad_sd, rough_sd
 from bench.trends.segmenter import change_points
 from bench.trends.series import Point, Series, varying
 
-# The first night of each change that was said: whether the values rose, and whether it was said to be a new level.
+# The first night of each reported change: whether the values rose, and whether it was a new level.
 Said = Mapping[str, tuple[bool, bool]]
 Near = frozenset[tuple[str, bool]]
 NOTHING: Said = MappingProxyType({})
@@ -56,7 +56,7 @@ class Change:
 
 
 def changes_of(series: Series, min_effect: float = MIN_EFFECT, said: Said = NOTHING) -> list[Change]:
-    """Every change of a series, in the order of its nights; without those that are the same as one already `said`.
+    """Every change of a series, in the order of its nights; without those that `said`, the reported ones, has.
 
     Two changes in one direction are the same within a week of valid nights, but a new level is more than an excursion.
     """
@@ -78,12 +78,12 @@ def method_of(point: Point) -> tuple[str | None, ...]:
 
 
 def was_said(nights: Sequence[Point], said: Said, night: str, *, is_rise: bool) -> bool:
-    """Whether a change in this direction was said within a week of this night, also one that was only suspect."""
+    """Whether a change in this direction, even a suspect one, was reported within a week of this night."""
     return (night, is_rise) in _near(nights, {first: rose for first, (rose, _) in said.items()})
 
 
 def _near(nights: Sequence[Point], said: Mapping[str, bool]) -> Near:
-    """Each night within a week of a change that was said, with the direction of that change."""
+    """Each night within a week of a reported change, with the direction of that change."""
     at = [(place, said[night.night]) for place, night in enumerate(nights) if night.night in said]
     return frozenset(
         (night.night, is_rise)
@@ -100,7 +100,7 @@ def _ended(series: Series, before: Sequence[Point], after: Sequence[Point]) -> C
 
 
 def _of_part(series: Series, nights: Sequence[Point], min_effect: float, said: tuple[Near, Near]) -> Iterator[Change]:
-    """The steps and excursions between two ends by rule, without the steps and without the changes that were said."""
+    """The steps and excursions between two ends by rule, without the steps and the reported changes."""
     levels, every = said
     values = np.array([night.value for night in nights])
     points = change_points(values, min_effect)

@@ -1,4 +1,4 @@
-"""Tell a slow drift from a step: which of a line and a step the nights around a change fit better."""
+"""Distinguish a slow drift from a step: whether a line or a step fits the nights around a change better."""
 
 from statistics import NormalDist
 

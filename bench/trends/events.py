@@ -17,7 +17,7 @@ _SHARED = frozenset({SPIKE, UNKNOWN, "host", "driver", "client", "image", "repea
 
 @dataclass(frozen=True)
 class Member:
-    """A change as events see it; one that an earlier night said has its event's id already."""
+    """A change to group into events; one that an earlier night reported already has its event's id."""
 
     source: str
     cause: str
@@ -47,8 +47,8 @@ def member_of(change: Change) -> Member:
 def with_events(changes: Iterable[Change], nights: Iterable[date], said: Sequence[Member] = ()) -> list[Change]:
     """The changes with the id of their event, in the order of time; `nights` are the dates of all series.
 
-    `said` are changes of earlier nights; who belongs to their event gets its id. An excursion of fewer than three
-    series is weak: one odd value, as any series has.
+    `said` are the reported changes of earlier nights; a change of the same event gets its id. An excursion of fewer
+    than three series is weak: one odd value, as any series has.
     """
     ours = {member_of(change): change for change in changes}
     found = []

@@ -1,4 +1,4 @@
-"""What was said of a night's series: the verdict on each, and the changes found. Written once, never taken back."""
+"""The judgement of a night's series: the verdict on each, and the changes found. Written once, never changed."""
 
 from datetime import date
 from typing import Any, Literal
@@ -43,7 +43,7 @@ class SeriesVerdict(StoredValue):
 
 
 class SaidChange(StoredValue):
-    """A change of a series, as it was said; `until` is the last night of an excursion."""
+    """A change of a series, as first reported; `until` is the last night of an excursion."""
 
     source: str
     series: str
@@ -110,7 +110,7 @@ class SaidChange(StoredValue):
 
 
 class NightJudgement(StoredValue):
-    """`judgement.json` of a night or of an imported history: what was said of it, and when."""
+    """`judgement.json` of a night or of an imported history: its verdicts and changes, and when it was judged."""
 
     night: str
     said_at: AwareDatetime
@@ -120,7 +120,7 @@ class NightJudgement(StoredValue):
     changes: tuple[SaidChange, ...] = ()
 
     def with_earlier(self, earlier: "NightJudgement | None") -> "NightJudgement":
-        """With the changes that an earlier judgement of the same night said: they stay."""
+        """Return this with the changes that an earlier judgement of the same night reported: they stay."""
         if earlier is None:
             return self
         ours = {_identity(change) for change in earlier.changes}
@@ -136,7 +136,7 @@ Acknowledged = Literal["confirmed", "host", "explained", "rejected"]
 
 
 class Acknowledgement(StoredValue):
-    """What somebody said of an event: a note, and the state that its changes have from now on; None: as it was."""
+    """A note on an event, and the new state of its changes; None: unchanged."""
 
     event_id: str
     acknowledged_at: AwareDatetime

@@ -3,7 +3,7 @@
 import math
 from functools import lru_cache
 
-FAR = 1e6  # beyond any quantile that is asked for
+FAR = 1e6  # beyond any quantile that is used
 STEPS = 80
 
 

@@ -1,6 +1,6 @@
 """Watch a series night by night for a change that lasts: means of the newest nights against the level before them.
 
-It says what it said: an alarm of night t uses nights up to t only, so later nights never take it back.
+An alarm of night t uses nights up to t only, so later nights never revoke it.
 """
 
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ def _baseline(x: Floats, start: int, night: int) -> Floats:
 def _farthest(newest: Floats, level: tuple[float, float, int], least: float) -> tuple[int, float]:
     """How many of the newest nights, newest first, are farthest off by their mean, and by how many standard errors.
 
-    Their median must be nearly as far off, so that one or two odd nights are no alarm.
+    Their median must be nearly as far off, so that one or two odd nights raise no alarm.
     """
     sd, inflation, n = level
     clipped = np.clip(newest, -CLIP * sd, CLIP * sd)

@@ -39,7 +39,7 @@ STATES: dict[str, tuple[Kind, State]] = {
 
 @dataclass(frozen=True)
 class Known:
-    """What earlier nights said of a series: its changes, where a level begins, and nights that were one slow host."""
+    """What earlier nights reported of a series: its changes, where a level begins, and nights on a slow host."""
 
     changes: Said = field(default_factory=dict)
     begins: frozenset[str] = frozenset()
@@ -66,11 +66,11 @@ def judge_series(
     said: Sequence[SaidChange],
     rerun_of: str | None = None,
 ) -> tuple[list[SeriesVerdict], list[SaidChange]]:
-    """The verdict on each series that has a value of this night, and the changes that nobody said before.
+    """The verdict on each series that has a value of this night, and the changes that are new.
 
     `said` has the changes of all earlier nights. Of a night that measures suspects of another again, the verdicts are
-    on that other night. Without a night, it is the newest one of each series, and changes are looked for in all of its
-    nights. A change that begins on the judged night is the judge's to say.
+    on that other night. Without a night, it is the newest one of each series, and changes in all of its nights are
+    found. A change that begins on the judged night is the judge's to say.
     """
     judged, changes, dates = list[_Judged](), list[Change](), set[date]()
     for series in listed:
@@ -208,7 +208,7 @@ def _lasting(one: _Judged, known: Known, new: Sequence[Change]) -> list[Change]:
 
 
 def _as_change(one: _Judged, known: Known) -> Change | None:
-    """A suspect night, or what measuring it again said, as a change of its series; a suspect is said once."""
+    """A suspect night, or the result of measuring it again, as a change of its series; a suspect is reported once."""
     verdict, last_good = one.verdict, one.last_good
     if verdict.judgement not in STATES or last_good is None or verdict.effect_pct is None:
         return None

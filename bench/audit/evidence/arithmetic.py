@@ -19,7 +19,7 @@ FIRST_GAPS = 5.0  # mean gaps: an exponential first one is longer in one run of 
 
 
 def sums(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    """The arrays against the totals that are stated of them, and their number against what was asked."""
+    """Compare the arrays with their stated totals, and their length with the requested number."""
     together = _together(claim) | _slices(claim)
     if not answered.lengths:
         return {ev.TOKEN_SUM_DIFF: MissingInput("the data of each request is missing")} | together
@@ -166,7 +166,7 @@ def _of_lengths(claim: Claim) -> Iterator[_Rate]:
 
 
 def _of_batches(claim: Claim) -> Iterator[_Rate]:
-    """What is stated of a batch for each token of an answer; a slip of its unit is told elsewhere."""
+    """The stated time of a batch for each token of an answer; another check reports a wrong unit."""
     each, e2el, osl = claim.said.latency_per_token_s, claim.latency("e2el", "mean"), claim.asked.osl
     if each and e2el and osl and rel(each, e2el / osl) < SLIP:
         yield _Rate("seconds per token", each, e2el / osl, looseness(each, e2el))

@@ -16,7 +16,7 @@ _TABLES = frozenset({"claims-table", "claims-table-wide"})  # formats whose rows
 # Notes are free text, but `request_rate=16` in them is a setting; these are what came out, not what was set.
 _SETTING = re.compile(r"([\w./-]+(?: [\w./-]+)*)\s*=\s*([^;,]*)")
 _RESULTS = frozenset({"completed", "failed", "total_in", "total_out", "status", "phase", "n"})
-# Fields that do not tell configurations apart, or that are compared.
+# Fields that do not distinguish configurations, or that are compared.
 _LOOSE = frozenset(
     {"concurrency", "batch", "request_count", "warmup_count", "usd_per_hour", "weights_gib", "weights_source"}
     | {"isl", "osl", "slo_quality", "has_fixed_lengths", "has_distinct_prompts"}
@@ -25,7 +25,7 @@ _LOOSE = frozenset(
 
 @dataclass(frozen=True)
 class ComparableGroup:
-    """How claims are grouped: by every field of what was asked for but these and the loose ones."""
+    """Groups claims by every field of the requested configuration except these and the loose ones."""
 
     varied: frozenset[str] = frozenset()
 

@@ -1,4 +1,4 @@
-"""Whether all that was asked for was answered, and whether what is stated is possible at all."""
+"""Whether every request was answered, and whether the stated values are possible."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from bench.audit.evidence.rounding import looseness
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, Ints, ratio
 
-CLASS_MIN = 5  # answers that end at one event are no accident
+CLASS_MIN = 5  # this many answers do not end at the same event by chance
 TWO_CLASSES_MIN = 2 * CLASS_MIN
 SHORT = 0.75  # of the usual length
 ALMOST_ALL = 0.9  # of the answers are of the two lengths
@@ -65,7 +65,7 @@ def _nothing(claim: Claim) -> EvidenceByColumn:
 
 
 def cut_short(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    """Errors inside a stream with status 200, which a client may count as answers; nothing where no file can tell."""
+    """Errors inside streams with status 200, which a client may count as answers; empty if no file shows them."""
     found: EvidenceByColumn = {}
     completed, without = claim.said.completed, claim.said.without_usage
     share = ratio(without, completed)

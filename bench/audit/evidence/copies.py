@@ -58,7 +58,7 @@ def _same_bytes(claims: Sequence[Claim]) -> Iterable[list[int]]:
 def _note_twins(
     claims: Sequence[Claim], several: list[int], editions: Sequence[Hashable], twins: dict[int, set[str]]
 ) -> None:
-    """Tell each of these of one that is of another edition; equal ones are no copies of each other."""
+    """Add to each of these one of another edition; equal ones are not copies of each other."""
     others: dict[Hashable, int] = {}
     for at, edition in zip(several, editions, strict=True):
         others.setdefault(edition, at)

@@ -68,7 +68,7 @@ def _identity(stated: Mapping[str, float], computed: Mapping[str, float]) -> Evi
 
 
 def _beyond_peak(claim: Claim, subject: Subject, usd: float) -> EvidenceByColumn:
-    """Where no throughput is said: the cost over the least that price and peak arithmetic allow, if below that."""
+    """Without a stated throughput: the cost over the least that price and peak arithmetic allow, if below that."""
     gpu, model, price = subject.gpu, subject.model, claim.asked.usd_per_hour
     lacking = MissingInput("the throughput of these tokens is unknown")
     if gpu is None or model is None or price is None or usd <= 0 or computed_share(claim) != 1.0:

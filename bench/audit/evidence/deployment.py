@@ -9,15 +9,15 @@ from bench.catalog.precisions import WEIGHT_BYTES
 from bench.catalog.rows import CatalogModel, Gpu
 from bench.physics import Group
 
-KV_LEAST_BYTES, KV_MOST_BYTES = 1.0, 2.0  # what engines keep: 8 bits at least, 16 where nothing else is said
+KV_LEAST_BYTES, KV_MOST_BYTES = 1.0, 2.0  # what engines store: at least 8 bits, and 16 by default
 
 
 @dataclass(frozen=True)
 class Deployment:
     """A model in `replicas` groups of GPUs that each hold all of it.
 
-    Where the precision of the KV cache is not said, `group` has the least that engines keep, so that what it needs is
-    what it needs at least.
+    If the precision of the KV cache is unknown, `group` has the lowest that engines use, so its memory is a lower
+    bound.
     """
 
     model: CatalogModel
@@ -43,7 +43,7 @@ class Deployment:
 
     @property
     def at_most(self) -> Group:
-        """The group with the most that its KV elements take, where that is not said."""
+        """The group with the widest KV elements that are possible, if their width is unknown."""
         return self.group if self.is_kv_known else replace(self.group, kv_bytes=KV_MOST_BYTES)
 
 
@@ -86,7 +86,7 @@ def unknown(what: str, said: str | None, near: Sequence[str] = ()) -> MissingInp
 def group_sizes(asked: ClaimedConfig) -> tuple[int, float] | MissingInput:
     """GPUs of one group, and how many groups there are.
 
-    Where the tensor parallel size is not said, all GPUs hold one copy: no other size allows more.
+    If the tensor parallel size is unknown, all GPUs hold one copy: no other size allows more.
     """
     tensor = asked.tp_size or asked.gpu_count
     if tensor is None:

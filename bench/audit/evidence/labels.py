@@ -49,7 +49,7 @@ def _precisions(name: str) -> set[str]:
 
 
 def _class_of(precision: str) -> str:
-    """Of one width: which kind of four bits is often not said."""
+    """The width of a precision: which four-bit format it is, is often not stated."""
     width = _BYTES[precision]
     return "4 bits" if width < FOUR_BITS else f"{8 * width:.0f} bits"
 

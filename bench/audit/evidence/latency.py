@@ -35,7 +35,7 @@ def e2el_identity(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColu
 
 
 def sums_of_means(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    """E2EL = TTFT + TPOT * (tokens - 1) of means, else of medians; a slip of 1000 is told as one and not twice."""
+    """E2EL = TTFT + TPOT * (tokens - 1) of means, else of medians; a factor of 1000 is reported once, as a unit."""
     slip = _slip(claim, answered)
     found: EvidenceByColumn = {ev.UNIT_FACTOR: slip}
     if isinstance(slip, Observed) and slip.value != 1.0:

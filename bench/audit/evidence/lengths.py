@@ -1,4 +1,4 @@
-"""Whether prompts and answers are as long as was asked: by totals, or as two rates imply it."""
+"""Whether prompts and answers have the requested lengths: by totals, or as two rates imply it."""
 
 from math import sqrt
 
@@ -19,9 +19,9 @@ Length = tuple[float | None, float]  # mean tokens of a request, and the share o
 
 
 def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
-    """Observed over asked lengths; where the asked ones were drawn, chance is left out.
+    """Observed over requested lengths, less what chance explains if the requested ones were drawn.
 
-    Where a file does not say whether they were, what may be chance is a doubt and no more.
+    If a file does not state whether they were, a difference that chance may explain is only suspect.
     """
     said, asked, server = claim.said, claim.asked, claim.server
     out = _tokens(claim, said.total_output_tokens, said.output_throughput_tok_per_s, said.mean_output_tokens)
@@ -45,7 +45,7 @@ def lengths(claim: Claim, _answered: SuccessfulRequests) -> EvidenceByColumn:
 
 
 def _of_rates(claim: Claim) -> Length:
-    """All tokens of a request, where an answer is as long as asked and only tokens a second are stated."""
+    """All tokens of a request, if answers have the requested length and only tokens a second are stated."""
     total, output = stated_total_tok_per_s(claim), stated_output_tok_per_s(claim)
     share = ratio(total, output)
     return None if share is None or claim.asked.osl is None else share * claim.asked.osl, looseness(total, output)
@@ -78,7 +78,7 @@ def _length(claim: Claim, observed: Length, asked: float | None, free: float) ->
 
 
 def chance_of_lengths(claim: Claim) -> float:
-    """How far a mean of drawn lengths may be off, as a share of what was asked; of ten requests a slot if unknown."""
+    """How far a mean of drawn lengths may differ, as a share of the requested; ten requests a slot if unknown."""
     asked = claim.asked
     requests = claim.said.completed or asked.request_count or PER_SLOT * (asked.concurrency or PER_SLOT)
     return STANDARD_ERRORS * SPREAD / sqrt(max(1, requests))

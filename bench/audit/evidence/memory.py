@@ -1,4 +1,4 @@
-"""Whether what a claim says was in memory fits there, and whether its weights have the size that they are said to."""
+"""Whether the memory that a claim needs is there, and whether its weights have their stated size."""
 
 import re
 
@@ -126,7 +126,7 @@ def _context(claim: Claim, subject: Subject) -> EvidenceByColumn:
     isl, osl, limit = mean_isl(claim), mean_osl(claim), claim.asked.max_model_len
     if isl is None or osl is None:
         return {}
-    # What was asked for, where more was asked than came: a prompt that is refused leaves none.
+    # The requested lengths, if they exceed the observed: a refused prompt is not in the observed ones.
     tokens = max(isl + osl, (claim.asked.isl or 0.0) + (claim.asked.osl or 0.0))
     note = f"{tokens:.0f} tokens per request"
     found: EvidenceByColumn = {

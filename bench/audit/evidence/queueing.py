@@ -15,7 +15,7 @@ from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, ratio
 from bench.steady import PARTS, slope
 
-NOT_REACHED = 0.85  # of the asked concurrency; below it a cold start cannot be told from a load that never was
+NOT_REACHED = 0.85  # of the requested concurrency; below it a cold start looks like a missing load
 T_975 = 2.101  # Student's t, two-sided 95 %, for the PARTS - 2 degrees of freedom of a line through them
 PART_MIN = 5  # requests of a part whose mean says something
 STANDARD_ERRORS = 3.0  # of a Poisson count
@@ -32,7 +32,7 @@ class _Latency:
 
 
 def queueing(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    """Little's law against the asked concurrency; nothing where none was asked for."""
+    """Little's law against the requested concurrency; empty if none was requested."""
     if claim.asked.batch is not None or (answered.is_open_loop and claim.asked.concurrency is None):
         return {}
     if not claim.asked.concurrency:
@@ -128,7 +128,7 @@ def first_iteration(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByCo
 
 
 def offered(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
-    """The rate at which requests were sent over the asked one, and whether they piled up; of open loops."""
+    """The rate at which an open loop sent requests over the requested rate, and whether requests queued up."""
     if not answered.is_open_loop:
         return {}
     return _sent(claim, answered) | _rising(answered)

@@ -5,12 +5,12 @@ from bench.metrics import ratio
 
 
 def mean_isl(claim: Claim) -> float | None:
-    """Tokens of a prompt in the mean: as counted, else as asked for."""
+    """Mean tokens of a prompt: as counted, else as requested."""
     return ratio(claim.said.total_input_tokens, claim.said.completed) or claim.said.mean_input_tokens or claim.asked.isl
 
 
 def mean_osl(claim: Claim) -> float | None:
-    """Tokens of an answer in the mean: as counted, else as asked for."""
+    """Mean tokens of an answer: as counted, else as requested."""
     return (
         ratio(claim.said.total_output_tokens, claim.said.completed) or claim.said.mean_output_tokens or claim.asked.osl
     )
@@ -66,9 +66,9 @@ def input_tok_per_s(claim: Claim) -> float | None:
 
 
 def total_tok_per_s(claim: Claim) -> float | None:
-    """Prompt and output tokens a second of the whole system, where they are said together.
+    """Prompt and output tokens a second of the whole system, if stated together.
 
-    Where tokens are said and not which, they count as the total: whichever they are, there were no fewer.
+    Tokens of an unstated kind count as the total, which is at least as many.
     """
     return _stated(stated_total_tok_per_s(claim), claim.said.unstated_throughput_tok_per_s)
 
@@ -85,7 +85,7 @@ def decoding(claim: Claim) -> float | None:
 
 
 def most_together(claim: Claim) -> int | None:
-    """The most requests that can have been in flight: as asked, and no more than there were."""
+    """The most requests that can have been in flight: the requested concurrency, and at most their number."""
     asked = claim.asked
     known = [count for count in (asked.batch or asked.concurrency, asked.request_count) if count]
     return min(known, default=None)

@@ -29,7 +29,7 @@ def under_every_reading(evidence: RowEvidence) -> RowEvidence:
     def least(claim: Claim, subject: Subject) -> EvidenceByColumn:
         readings = _readings(claim, subject)
         own = evidence(claim, subject)
-        if len(readings) < 2:  # noqa: PLR2004 - one reading is no choice
+        if len(readings) < 2:  # noqa: PLR2004 - one reading leaves no choice
             return own
         found = {name: evidence(claim, reading) for name, reading in readings.items()}
         columns = dict.fromkeys(column for each in found.values() for column in each)

@@ -133,7 +133,7 @@ def _compute(claim: Claim, on: Deployment) -> EvidenceByColumn:
 
 
 def _flops(claim: Claim, on: Deployment) -> float | None:
-    """Operations a second that the tokens take at least; attention is left out where the lengths are not said."""
+    """The least operations a second that the tokens take; without attention if the lengths are unknown."""
     output, given = output_tok_per_s(claim), input_tok_per_s(claim)
     isl, context = mean_isl(claim), mean_context(claim)
     if output is None:
@@ -197,7 +197,7 @@ def _prefill(claim: Claim, on: Deployment) -> EvidenceByColumn:
 
 
 def _ttft(claim: Claim) -> float | None:
-    """The mean; where one prompt length is asked for, else a percentile from the median up, for all take as long."""
+    """The mean; if all prompts have one length, else a percentile from the median up, since all take as long."""
     is_of_one_length = claim.asked.has_fixed_lengths is not False and claim.asked.isl is not None
     known = claim.latency_s.get("ttft", {})
     names = ("mean", *(OF_EACH if is_of_one_length else ()))

@@ -212,7 +212,7 @@ def _says_load(claim: Claim) -> bool:
 
 
 def _lengths(claim: Claim) -> tuple[str, ...]:
-    """Mean prompt and answer to two digits: a file may not say that it asked for others."""
+    """Mean prompt and answer to two digits: a file may not state the requested lengths."""
     totals = (claim.said.total_input_tokens, claim.said.total_output_tokens)
     return tuple(f"{ratio(total, claim.said.completed) or 0.0:.1e}" for total in totals)
 
@@ -247,7 +247,7 @@ def _variation(claims: Sequence[Claim]) -> Observed | None:
 
 
 def _chance_of_drawing(claim: Claim) -> float:
-    """By how much it may vary since repeats drew other lengths; 0 where both are told or known to be equal."""
+    """By how much it may vary because repeats drew other lengths; 0 if both are known to be equal."""
     said = claim.said
     is_told = None not in (said.total_input_tokens, said.total_output_tokens)
     return 0.0 if is_told or claim.asked.has_fixed_lengths else chance_of_lengths(claim)

@@ -28,14 +28,14 @@ class SuccessfulRequests:
 
     @cached_property
     def lengths(self) -> dict[str, int]:
-        """How many requests each array tells of."""
+        """How many requests each array has."""
         found = {name: len(array) for name in _PER_REQUEST if (array := getattr(self.series, name)) is not None}
         at = self.series.gap_at
         return found | ({} if at is None else {"gap_at": len(at) - 1})
 
     @cached_property
     def is_even(self) -> bool:
-        """Whether all arrays tell of the same requests, and the gaps' offsets lie inside them."""
+        """Whether all arrays have the same number of requests, and the gaps' offsets lie inside them."""
         at, gaps = self.series.gap_at, self.series.gap_s
         if len(set(self.lengths.values())) > 1 or (at is None) != (gaps is None):
             return False
@@ -45,7 +45,7 @@ class SuccessfulRequests:
 
     @cached_property
     def is_good(self) -> Bools | None:
-        """Which requests count; None where nothing tells of requests."""
+        """Which requests count; None if there is no data of requests."""
         if not self.lengths or not self.is_even:
             return None
         said = self.series.is_ok
@@ -163,7 +163,7 @@ class SuccessfulRequests:
     def has_equal_lengths(self) -> bool:
         """Whether every answer is known to have the same number of tokens.
 
-        A total of completed times the asked length says so too: none is longer than asked.
+        A total of completed times the requested length shows it too, since no answer is longer than requested.
         """
         if self.output_tokens is not None and len(self.output_tokens):
             return bool(self.output_tokens.min() == self.output_tokens.max())

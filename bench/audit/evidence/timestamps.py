@@ -103,7 +103,7 @@ def _clocks(claim: Claim) -> EvidenceByColumn:
     span = said.ended_at_s - said.started_at_s
     found: EvidenceByColumn = {ev.END_BEFORE_START_S: Observed(max(0.0, -span), f"from start to end {span:.0f} s")}
     if said.duration_s is not None and span >= 0:
-        # Clocks are often told to the second.
+        # Times are often written to the second.
         outside = max(0.0, said.duration_s - span - max(2.0, 0.01 * said.duration_s), span - said.duration_s - DAY_S)
         found[ev.DURATION_OUTSIDE_WINDOW_S] = Observed(
             outside, f"{said.duration_s:.1f} s of load in {span:.1f} s from start to end"

@@ -31,9 +31,9 @@ def training_shares(claim: Claim, subject: Subject) -> EvidenceByColumn:
 
 
 def command_share(metrics: Iterable[CommandMetric], gpu: Gpu | None, gpu_count: int) -> EvidenceByColumn:
-    """The same of a command's metrics in TFLOP/s, the highest share of them; nothing where it has none or no known GPU.
+    """The highest share that a command's metrics in TFLOP/s reach; empty without one or a known GPU.
 
-    Nobody states the precision that a command computes in, so its peak is the GPU's highest.
+    The precision of a command is unknown, so its peak is the GPU's highest.
     """
     if gpu is None:
         return {}

@@ -23,7 +23,7 @@ def report_files(scenario: Scenario) -> tuple[str, ...]:
 
 
 def read_report(scenario: Scenario, parts: Sequence[bytes]) -> LoadReport:
-    """Read the contents of a scenario's report files; raises UnreadableResultError where they are no such report."""
+    """Read the contents of a scenario's report files; raises UnreadableResultError if they are not one."""
     return OF_SERVERS[scenario.workload.driver].read(scenario, parts)
 
 

@@ -32,7 +32,7 @@ class DriverModule(AnyDriver, Protocol):
     """A driver that sends requests to a server; its command line is a function with arguments of its own."""
 
     def read(self, scenario: Scenario, parts: Sequence[bytes]) -> LoadReport:
-        """Read the contents of its report files; raises UnreadableResultError where they are no such report."""
+        """Read the contents of its report files; raises UnreadableResultError if they are not one."""
         ...
 
 
@@ -44,5 +44,5 @@ class OfflineModule(AnyDriver, Protocol):
         ...
 
     def read(self, scenario: Scenario, parts: Sequence[bytes]) -> BatchReport:
-        """Read the contents of its report files; raises UnreadableResultError where they are no such report."""
+        """Read the contents of its report files; raises UnreadableResultError if they are not one."""
         ...

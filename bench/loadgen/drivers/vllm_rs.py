@@ -15,6 +15,6 @@ def vllm_rs_bench_argv(
 ) -> tuple[str, ...]:
     """`vllm-rs bench serve` for this scenario: the flags of its twin in Python.
 
-    As ids, a prompt's length is what it says: its words would be split anew by the server.
+    Prompts are token ids, because the server would tokenize words again, to another length.
     """
     return (*vllm_bench_argv(executable, scenario, target, seed, out), "--prompt-token-ids")

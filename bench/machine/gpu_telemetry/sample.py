@@ -90,7 +90,7 @@ class CsvReader:
 
 
 def unreadable(line: str) -> UnreadableResultError:
-    """The error for a line that is no sample."""
+    """The error for a line that is not a sample."""
     return UnreadableResultError(f"unknown line {line.strip()[:SHOWN_MAX]!r}")
 
 

@@ -1,6 +1,6 @@
-"""Why a GPU holds its clocks back, by the tools' own words.
+"""Why a GPU lowers its clocks, in the tools' own words.
 
-The cap of power and the clocks that were asked for are how a GPU is meant to run; heat and a power brake are not.
+A power cap and requested clocks are normal operation; heat and a power brake are not.
 """
 
 from collections.abc import Mapping
