@@ -1,7 +1,7 @@
-"""Marks flow runs whose process has ended without telling the server; the next night would wait for them for ever.
+"""Marks flow runs whose process has ended without a report to the server; the next night would wait for them for ever.
 
 A worker reports a process id to the server, but not its host. So a night holds a lock while its process lives, and a
-run counts as dead only if its lock is free and the server still lists it as running. A night that found the server lost
+run counts as lost only if its lock is free and the server still lists it as running. A night that found the server lost
 leaves its final state in the lock's file.
 """
 
@@ -55,7 +55,7 @@ def hold_liveness_lock(data: Path) -> Iterator[LivenessLock]:
 
 
 def report_dead_runs(data: Path) -> list[str]:
-    """Report every dead run to the server and return what was reported; their places in the queue become free."""
+    """Report every lost run to the server and return what was reported; their places in the queue become free."""
     found = []
     for run_id in dead_names(data.absolute()):
         reported = _report(run_id, _final_state(data.absolute(), run_id))

@@ -1,4 +1,4 @@
-"""What a night measures, and where, if nobody says: on a rented machine once a cloud token is set."""
+"""What a night measures, and where, by default: on a rented machine once a cloud token is set."""
 
 from prefect.runtime import flow_run
 

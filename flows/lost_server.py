@@ -1,7 +1,7 @@
 """The end of a flow run whose server does not respond: its results are complete, and the server gets its state later.
 
 Prefect's engine proposes the final state of a run for minutes, and then raises its own error in place of the outcome.
-So a run that finds the server lost ends by ServerLostError, after which the engine asks nobody. See docs/adr/0051.
+So a run that finds the server lost ends by ServerLostError, after which the engine calls no server. See docs/adr/0051.
 """
 
 from collections.abc import Callable

@@ -63,13 +63,13 @@ from warehouse.load import LoadSummary
 
 
 def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
-    """Release what this flow run or a dead night left rented; Prefect passes the three arguments by these names."""
+    """Release what this flow run or a killed night left rented; Prefect passes the three arguments by these names."""
     del flow, flow_run, state
     release_all(Settings())
 
 
 def release_all(settings: Settings) -> None:
-    """Release what this process or a dead night left rented."""
+    """Release what this process or a killed night left rented."""
     leftovers.release_leftovers(settings.data, ledger_file(settings), clouds(settings), include_own=True)
 
 

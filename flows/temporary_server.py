@@ -61,7 +61,7 @@ def _protected() -> Iterator[None]:
         PREFECT_SERVER_API_AUTH_STRING: login,
         PREFECT_API_AUTH_STRING: login,
         PREFECT_SERVER_CSRF_PROTECTION_ENABLED: True,
-        PREFECT_SERVER_CORS_ALLOWED_ORIGINS: "http://127.0.0.1",  # no page has this origin: there is no UI
+        PREFECT_SERVER_CORS_ALLOWED_ORIGINS: "http://127.0.0.1",  # no page has this origin, because there is no UI
     }
     before = prefect.context.GLOBAL_SETTINGS_CONTEXT
     with temporary_settings(protection):

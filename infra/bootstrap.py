@@ -211,7 +211,7 @@ def require_second_net(settings: Settings, target: str) -> None:
 
 
 def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_per_hour: float | None) -> str | None:
-    """What stays billed if this computer dies during a night on this target; None where nothing is rented."""
+    """What stays billed if this computer fails during a night on this target; None if nothing is rented."""
     switch = next((net for net in nets(settings, target) if net.net == "machine's own switch"), None)
     if switch is None:
         return None

@@ -46,7 +46,7 @@ def record_searches(data: Path, night: str) -> None:
 
 @night_task("judge {night}")
 def judge(settings: Settings, night: str, rerun_of: str | None = None) -> list[str]:
-    """Judge each series of a loaded night and keep what is said; returns the ids of the scenarios that are suspect."""
+    """Judge each series of a loaded night and store the judgement; returns the ids of the suspect scenarios."""
     data = settings.data.absolute()
     file = store.night_folder(data, night) / JUDGEMENT
     earlier = read_kept(file) if file.exists() else None

@@ -46,7 +46,7 @@ def hold_machine(
 
 
 def _wait_for_host(settings: Settings, target: str) -> None:
-    """Wait until no other night holds a host of your own; what a dead night of this data folder holds is released."""
+    """Wait until no other night holds a host of your own; release what a killed night of this data folder holds."""
     log = get_run_logger()
     cloud = cloud_named(settings, target)
     release_leftovers(settings.data, ledger_file(settings), clouds(settings), say=log.warning)

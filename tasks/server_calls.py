@@ -82,7 +82,7 @@ class ServerCalls:
                     self._changed.wait(self._retry_s)
 
     def _is_made(self, one: _Waiting) -> bool:
-        """Make a call once; False where the server did not respond, so that it is to be repeated."""
+        """Make a call once; False if the server did not respond, so the call must be repeated."""
         try:
             one.context.copy().run(_without_retries, one.call)
         except PrefectHTTPStatusError as error:

@@ -82,7 +82,7 @@ def _of_folder(folder: Path, context: ClaimedConfig) -> Iterator[AuditInput | Le
 
 
 def _each_once(found: list[AuditInput | LeftOut]) -> Iterator[AuditInput | LeftOut]:
-    """The same, with a run that several files tell left out in all of them but one."""
+    """The same, with each run that several files describe in only one of them."""
     cases = [each for each in found if isinstance(each, AuditInput) and each.required is None]
     checked = [sum(isinstance(value, Observed) for value in case.evidence.values()) for case in cases]
     again = told_again([case.claim for case in cases], checked)

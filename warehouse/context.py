@@ -21,7 +21,7 @@ from catalog.read import read_names
 NAME = "context.toml"
 ROUNDED = 0.01  # numbers that are nearer are the same one, rounded
 KEY_OF = {key.field: name for name, key in KEYS.items() if key.field and name != "weights_gb"}  # that one is in GB
-# The types of each field, and the texts of a Literal; a bool is no number.
+# The types of each field, and the texts of a Literal; a bool is not a number.
 _TYPES = {
     name: tuple(
         each for part in get_args(hint) for each in (get_args(part) if get_origin(part) is Literal else (part,))

@@ -96,7 +96,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def judge_imported(data: Path, sha256s: Iterable[str]) -> None:
-    """Judge the series of imported histories and keep what is said: one file each, and rows of the lake.
+    """Judge the series of imported histories and store the judgements: one file each, and rows of the lake.
 
     A series that several of them have is judged once, with the first.
     """

@@ -99,7 +99,7 @@ def load_night(data: Path, night: str) -> LoadSummary:
 
 
 def load_judgement(data: Path, night: str) -> None:
-    """Load what was said of the series of a night that is loaded already."""
+    """Load the judgement of a night that is loaded already."""
     said = read_kept(night_folder(data, night) / JUDGEMENT)
     with writing_to(data / "lake"), one_loader(data) as lake:
         stage_judgement(lake / STAGING, night, said)

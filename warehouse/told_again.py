@@ -1,6 +1,6 @@
-"""Runs that several files of a folder tell: a sweep's summary and its runs, a report as JSON and as YAML.
+"""Runs that several files of a folder describe: a sweep's summary and its runs, a report as JSON and as YAML.
 
-A copy of a file is no such pair: under another name it may stand for another run, and a rule doubts it.
+A copy of a file is not such a pair: under another name it may claim to be another run, and a rule reports it.
 """
 
 from collections import defaultdict
@@ -15,9 +15,9 @@ DIGITS_MIN = 8  # of a number that no two runs have in common
 
 
 def told_again(claims: Sequence[Claim], checked: Sequence[int]) -> Mapping[int, int]:
-    """The places in `claims` that tell a run again, each with the place that is kept.
+    """The places in `claims` that describe a run again, each with the place to use.
 
-    Kept is the one of which most could be `checked`, and of those the first.
+    That is the one with the most `checked` numbers, and of those the first.
     """
     runs: dict[Hashable, list[int]] = defaultdict(list)
     for at, claim in enumerate(claims):
@@ -41,7 +41,7 @@ def _numbers(claim: Claim) -> Hashable:
 
 
 def _is_elsewhere(claim: Claim, kept: Claim) -> bool:
-    """Whether it is told in another way, not in a copy."""
+    """Whether it is described in another format, not in a copy."""
     return claim.lineage.file != kept.lineage.file and _way(claim) != _way(kept)
 
 

@@ -53,7 +53,7 @@ def show_plan(
 
 
 def show_nets(nets: Sequence["Net"]) -> None:
-    """Print what releases the machine, whatever dies, and what each of these cannot catch."""
+    """Print what releases the machine after any failure, and what each of these does not cover."""
     rows = [{"net": net.net, "stands": net.stands, "cannot catch": net.misses} for net in nets]
     table(rows, "nets under this night: what releases the machine")
 

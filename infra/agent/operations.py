@@ -261,7 +261,7 @@ def measure(
 ) -> RunRecord:
     """Measure one run into its run folder; a NightbenchError becomes a record with outcome `failed`.
 
-    After the last run on a server it is asked the fixed questions again.
+    After its last run, a server answers the fixed questions again.
     """
     return measure_run(context, run, running, reporter.progress, is_last=is_last)
 

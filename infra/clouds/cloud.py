@@ -134,7 +134,7 @@ class Cloud(Protocol):
         ...
 
     def release(self, machine_id: str) -> None:
-        """Request once that a machine is deleted with everything on it; one that is gone is no error."""
+        """Request once that a machine is deleted with everything on it; does nothing if it is already gone."""
         ...
 
     def leftovers(self) -> list[Leftover]:
@@ -142,7 +142,7 @@ class Cloud(Protocol):
         ...
 
     def remove(self, leftover: Leftover) -> None:
-        """Request once that it is deleted; one that is gone is no error."""
+        """Request once that it is deleted; does nothing if it is already gone."""
         ...
 
     def snapshot(self, machine_id: str, name: str) -> None:

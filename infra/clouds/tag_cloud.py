@@ -23,5 +23,5 @@ class TagCloud(Cloud, Protocol):
         ...
 
     def remove_tag(self, name: str) -> None:
-        """Request once that a tag is deleted; one that is gone is no error."""
+        """Request once that a tag is deleted; does nothing if it is already gone."""
         ...

@@ -180,7 +180,7 @@ def main_pid(name: str) -> int | None:
 
 
 def remove(machine: Path, name: str) -> None:
-    """Stop and remove a container; may be repeated, and one that does not exist is no error.
+    """Stop and remove a container; may be repeated, and does nothing if it does not exist.
 
     Raises EngineBuildError if docker fails to remove it: a container that holds the GPU would spoil the next run.
     """

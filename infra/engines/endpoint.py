@@ -25,7 +25,7 @@ from meter.head import between, retry_after_s
 NOT_OURS = EngineAt(engine.EXECUTABLE, None, name=engine.NAME)
 TIMEOUT_S = 120.0
 PAGE_TIMEOUT_S = 10.0
-TOKENS = 2  # of each first answer: somebody may pay for them
+TOKENS = 2  # of each first answer: they may be billed
 FORMS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "tokens": ("/v1/completions", {"prompt": [1000, 1001, 1002], "max_tokens": TOKENS}),
     "text": ("/v1/completions", {"prompt": "ready?", "max_tokens": TOKENS}),

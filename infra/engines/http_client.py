@@ -86,5 +86,5 @@ class Origin:
         return hide(answer.body.decode(errors="replace"), api_key(self.api_key_env))
 
     def explain(self, error: OSError) -> str:
-        """Why there was no answer, in plain words."""
+        """Return why there was no answer, in plain words."""
         return explain(error, self.host, CA_SOURCE)

@@ -14,7 +14,8 @@ HELP_TIMEOUT_S = 300.0  # vLLM imports torch first: 11 s of CPU time
 def require_known_flags(module: EngineModule, executable: Path, flags: tuple[str, ...]) -> None:
     """Raise ServerStartError if the engine does not list one of these flags, with the nearest that it lists.
 
-    Its help is kept beside the executable, so it is asked once. One that prints no help refuses flags by itself.
+    Its help is cached beside the executable, so it runs once. An engine without a help text refuses unknown flags by
+    itself.
     """
     known = flags_in_help(_help(module, executable)) if flags else frozenset()
     wrong = list(unknown_flags(flags, known)) if known else []

@@ -16,7 +16,7 @@ PATIENCE_S = 15.0
 def end_orphans(machine: Path, say: Say) -> None:
     """End every process and container of an earlier server that began in this machine's folder; may be repeated.
 
-    Processes that look like a server of somebody else are named and left alone.
+    Processes that look like another user's server are named and left alone.
     """
     container.remove_all(machine)
     for pid_file in machine.glob("server-*.pid"):
@@ -33,7 +33,7 @@ def end_orphans(machine: Path, say: Say) -> None:
 
 
 def _others() -> list[psutil.Process]:
-    """Every process that is a server of a known engine by its command line; none of ours runs when this is asked."""
+    """Every process that is a server of a known engine by its command line; none of ours runs at this time."""
     found = []
     for process in psutil.process_iter():
         try:

@@ -25,7 +25,7 @@ INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.di
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
 PLATFORM = {"os": "linux", "architecture": "amd64"}  # of every machine with a GPU that is rented
 VERSION, COMMIT = "org.opencontainers.image.version", "org.opencontainers.image.revision"
-LOOPBACK = re.compile(r"(localhost|127(\.\d+){3})(:\d+)?")  # as docker, which speaks HTTP to these alone
+LOOPBACK = re.compile(r"(localhost|127(\.\d+){3})(:\d+)?")  # as docker, which uses HTTP for these only
 DIGEST = re.compile(r"[a-z0-9]+(?:[+._-][a-z0-9]+)*:[0-9A-Za-z=_-]+")  # of the specification
 BUSY = (429, 500, 502, 503, 504)
 

@@ -60,7 +60,7 @@ def api_key(name: str | None) -> str | None:
 
 
 def key_variable(endpoint: Endpoint) -> str | None:
-    """The variable with the endpoint's API key, None if there is none; UsageError if it is not set, or is no header."""
+    """The variable with the endpoint's API key, None without one; UsageError if it is unset or not a header."""
     name = endpoint.api_key_env or (API_KEY if os.environ.get(API_KEY) else None)
     if name is None:
         return None

@@ -165,7 +165,7 @@ def _start_in_container(request: ServerRequest, port: int) -> RunningServer:
 
 
 def _weights(request: ServerRequest) -> Path:
-    """What the engine is told to serve: the model's folder, or the GGUF file in it."""
+    """The path that the engine serves: the model's folder, or the GGUF file in it."""
     return gguf_of(request.model) if request.engine.module.WEIGHTS == "gguf" else request.model
 
 
@@ -275,7 +275,7 @@ def scrape(server: RunningServer, timeout_s: float) -> str:
 
 
 def is_alive(server: RunningServer) -> bool:
-    """Whether its process runs; of a server that is not ours only its answers tell."""
+    """Whether its process runs; a server that is not ours is known by its answers only."""
     return server.pid is None or detached.is_alive(server.pid)
 
 

@@ -1,7 +1,7 @@
 """What other processes take of this host during a load: CPU time and GPUs; what cannot be measured has a reason.
 
 CPU time is that of all processes on the cores that this process may use, less that of our own process trees. The
-kernel's interrupt work counts for nobody, because most of it is our own network traffic.
+kernel's interrupt work is not counted, because most of it is our own network traffic.
 """
 
 import os
@@ -71,7 +71,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Use:
-    """How the host was used between two looks; None where the kernel does not tell."""
+    """The use of the host between two readings; None if the kernel does not report it."""
 
     other_cpu_share: float | None
     cpu_pressure_share: float | None

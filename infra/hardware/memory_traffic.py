@@ -1,6 +1,6 @@
 """The memory traffic of other processes, by the kernel's resctrl: that of all processes, less that of a group of ours.
 
-Only resctrl tells processes apart, where it is mounted and writable, and where the processor counts traffic. The group
+Only resctrl separates processes, if it is mounted and writable, and if the processor counts traffic. The group
 takes a hardware counter, so it is removed at the end; one that a killed night left is removed by the next.
 """
 

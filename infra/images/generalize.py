@@ -12,7 +12,7 @@ KEPT = ("venv", "cache/engines", "host.env")
 _UNMOUNT = """while read -r _ at _; do
 case "$at" in "$PWD/{home}/"*) umount "$at" ;; esac
 done < /proc/mounts"""
-# Afterwards nobody can log in, and cloud-init treats the copy as a new machine.
+# Afterwards no user can log in, and cloud-init treats the copy as a new machine.
 _STRIP = """cd "${HOME:-/root}"
 rm -f .bash_history .ssh/authorized_keys
 if [ "${HOME:-/root}" = /root ] && [ -d /run/systemd/system ]; then

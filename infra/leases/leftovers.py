@@ -31,7 +31,7 @@ def release_leftovers(
     include_own: bool = False,
     say: Say = LOG.error,
 ) -> Reaped:
-    """Release every machine that a dead night left rented, end its processes, and delete its keys.
+    """Release every machine that a killed night left rented, end its processes, and delete its keys.
 
     `include_own` also releases what this process holds: its night has failed, though the process lives on.
     """

@@ -1,4 +1,4 @@
-"""The nets under a night: what releases its machine, whatever dies, and what each of them cannot catch."""
+"""The nets under a night: what releases its machine after any failure, and what each of them does not cover."""
 
 from dataclasses import dataclass
 
@@ -67,7 +67,7 @@ def nets_under(*, is_rented: bool, has_switch: bool, server: str | None) -> list
 
 
 def exposure(*, has_switch: bool, lease_minutes: int | None = None, usd_per_hour: float | None = None) -> str:
-    """What stays billed if this computer dies while a machine is rented, for how long, and what that costs.
+    """What stays billed if this computer fails while a machine is rented, for how long, and what that costs.
 
     Reapers on other computers are unknown here, so none is assumed.
     """

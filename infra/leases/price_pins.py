@@ -11,7 +11,7 @@ from infra.leases.offers import kinds_of
 def pin_prices(cloud: Cloud, machine: Machine) -> tuple[PinnedPrice, ...]:
     """The lowest price of each kind that the suite may rent, its spot variants included; a kind not offered has none.
 
-    Raises CloudError if the cloud does not tell.
+    Raises CloudError if the cloud does not list its prices.
     """
     wanted, today = kinds_of(machine), datetime.now(UTC).date()
     lowest: dict[str, float] = {}

@@ -145,7 +145,7 @@ def release_lease(
     """
     lease_id = lease if isinstance(lease, str) else lease.lease_id
     lease = _read_again(ledger, lease)
-    with suppress(CloudError):  # it is asked again before anything is concluded
+    with suppress(CloudError):  # it is requested again before anything is concluded
         require_account(cloud, lease)
     with suppress(LedgerError):
         ledger.mark_releasing(lease_id)

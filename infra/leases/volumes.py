@@ -139,7 +139,7 @@ def _find(cloud: VolumeCloud, wanted: VolumeRequest) -> Volume | None:
 
 
 def create_volume(context: VolumeContext, name: VolumeName, size_gib: int) -> Volume:
-    """Request one volume; a call that never arrived is repeated, a lost reply is resolved by a search.
+    """Request one volume; a call that did not arrive is repeated, and a search finds the volume of a lost reply.
 
     Its name is recorded before the call. Raises CloudError where there is no volume: one that appears later is found by
     its name, or deleted by the reaper.

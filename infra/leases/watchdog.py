@@ -65,7 +65,7 @@ def start_watchdog(ledger_file: Path, lease_id: str, ready_s: float = READY_S) -
     owner = (str(os.getpid()), own_start())
     argv = own_program("infra.leases.watchdog", str(ledger_file.absolute()), lease_id, *owner)
     environment = from_any_folder(child_environment({"NIGHTBENCH_DATA": str(data)}, NEEDED), PATHS)
-    for mark in (detached.MARK, detached.OWNER):  # what ends a dead night's processes must not end this one
+    for mark in (detached.MARK, detached.OWNER):  # what ends a killed night's processes must not end this one
         environment.pop(mark, None)
     try:
         pid_file_of(data, lease_id).parent.mkdir(exist_ok=True)

@@ -157,7 +157,7 @@ def require_runnable(path: Path, target: str, *, poc: bool, force: bool = False,
 
 
 def refuse_forced_resume(resume: str | None, *, force: bool, apply_rules: bool = False) -> None:
-    """Raise UsageError where a night is to be resumed with what only a new night decides."""
+    """Raise UsageError if a resume has an option that only a new night can have."""
     given = "--force" if force else "--apply-rules" if apply_rules else None
     if resume is not None and given is not None:
         raise UsageError(

@@ -50,15 +50,15 @@ def write_lock(lock: Lock, suite_file: Path) -> Path:
 
 
 def with_lock(suite: Suite, suite_file: Path) -> Suite:
-    """The suite as its lock pins it; as it is where there is no lock."""
+    """The suite as its lock pins it; unchanged without a lock."""
     lock = read_lock(suite_file)
     return suite if lock is None else apply_lock(suite, lock, str(lock_file(suite_file)), str(suite_file))
 
 
 def resolve_references(suite: Suite, hub: Hub) -> tuple[Pin, ...]:
-    """What each reference that may move names now, asked of the model hub and of the image's registry.
+    """What each reference that may move names now, by the model hub and the image's registry.
 
-    Raises ModelError or EngineBuildError with the reason where one of them does not tell.
+    Raises ModelError or EngineBuildError, with the reason, if one of them does not resolve it.
     """
     return tuple(
         _resolve_model(key, reference, hub) if key.endswith(MODEL) else _resolve_image(key, reference)

@@ -1,4 +1,4 @@
-"""Download the data of lm-eval's tasks onto a rented machine, so that its servers can be asked offline later."""
+"""Download the data of lm-eval's tasks onto a rented machine, so that later the tasks run offline."""
 
 from pathlib import Path
 

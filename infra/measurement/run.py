@@ -80,8 +80,8 @@ def measure(
     """Measure one run on this server and return its record, which is then on disk under its final name.
 
     `running` is the server, or the error with which it did not start; of an offline run it is the engine.
-    Any exception becomes a record with outcome `failed`, with its raw files beside it. After the last run on a server
-    it is asked the fixed questions again.
+    Any exception becomes a record with outcome `failed`, with its raw files beside it. After its last run, a server
+    answers the fixed questions again.
     """
     partial = store.start_run(context.data, context.night.night, run)
     started_at = datetime.now(UTC)
@@ -266,7 +266,7 @@ def _host_notes(sampler: Sampler, load_average: float, context: RunContext) -> d
 
 
 def with_missing_tool(use: HostUse, gpus: Sequence[str]) -> HostUse:
-    """The same, and on a machine with GPUs also that there is no tool to sample them."""
+    """Return these reasons; on a machine with GPUs, also that there is no tool to sample them."""
     if use.gpu_telemetry is not None or "gpu_telemetry" in use.unknown or not gpus:
         return use
     names = ", ".join(tool.name for tool in TOOLS)

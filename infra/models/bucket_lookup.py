@@ -35,7 +35,7 @@ class BucketLookup:
 def require_bucket(settings: Settings, model: Model) -> None:
     """Raise UsageError if the suite caches its model in a bucket that is not set, missing, or rejects the keys.
 
-    A bucket that does not respond now is no error: the model then comes from the hub.
+    A bucket that does not respond now raises nothing: the model then comes from the hub.
     """
     if model.cache_bucket_minutes is None:
         return

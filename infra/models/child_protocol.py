@@ -1,4 +1,4 @@
-"""The protocol between a process that transfers a model and its parent; hub_child and bucket_child both speak it.
+"""The protocol between a process that transfers a model and its parent; hub_child and bucket_child both use it.
 
 stdin            one line of JSON: {"operation": name, "answer": path, ...}, with the operation's values; stdin stays
                  open, and the child exits when it closes, so a child never outlives its parent

@@ -14,7 +14,7 @@ HASHERS = 8  # files hashed at a time; hashing frees the interpreter, and a disk
 
 
 def size_of(path: Path) -> int | None:
-    """The size of a file; None if it is missing or is no file."""
+    """The size of a file; None if it is missing or not a regular file."""
     try:
         return path.stat().st_size if path.is_file() else None
     except OSError:
@@ -24,7 +24,7 @@ def size_of(path: Path) -> int | None:
 def gguf_of(folder: Path) -> Path:
     """The GGUF file of a model's folder; of one in several parts, the first.
 
-    Raises ModelError where there is none, or several that are no parts of one.
+    Raises ModelError if there is none, or several that are not parts of one.
     """
     found = sorted(folder.glob("*.gguf"))
     firsts = [one for one in found if "-of-" not in one.stem or "-00001-of-" in one.stem]

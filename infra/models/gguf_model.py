@@ -53,7 +53,7 @@ def write_gguf_model(path: Path, seed: int, shape: LlamaShape) -> None:
 
 
 def gguf_vocab_size(path: Path) -> int:
-    """How many tokens the file's vocabulary has; ValueError or KeyError if it is no GGUF file with a tokenizer."""
+    """How many tokens the file's vocabulary has; ValueError or KeyError if it is not a GGUF file with a tokenizer."""
     return len(GGUFReader(path).fields["tokenizer.ggml.tokens"].data)
 
 

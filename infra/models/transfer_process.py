@@ -21,7 +21,7 @@ POLL_S = 0.5
 END_PATIENCE_S = 10.0
 TOKENS = ("NIGHTBENCH_HF_TOKEN", TOKEN)
 LINE_MAX = 500
-# The library sleeps for as long as the hub demands; that is no stall.
+# The library sleeps for as long as the hub demands; that is not a stall.
 WAITING = re.compile(r"Rate limited\. Waiting (\d+)")
 
 Child = Literal["hub_child", "bucket_child"]  # a module of this package
@@ -54,8 +54,8 @@ class Transfer:
 def run_child(transfer: Transfer, aside: Path, hub: Hub, bytes_now: Callable[[], int]) -> Result:
     """Run one job in a child and return its result; TransferFailure if it fails, crashes or stalls.
 
-    The child has ended when this returns or raises, and it exits if this process dies. `aside` gets its files. It runs
-    in another folder, so all paths must be absolute.
+    The child has ended when this returns or raises, and it exits if this process is killed. `aside` gets its files.
+    It runs in another folder, so all paths must be absolute.
     """
     aside.mkdir(parents=True, exist_ok=True)
     answer, log = aside / "answer.json", aside / "log"

@@ -147,7 +147,7 @@ def orphans(data: Path) -> list[psutil.Process]:
 
 def _is_orphaned(owner: str, data: Path) -> bool:
     pid, start, folder = [*owner.split(" ", 2), "", ""][:3]
-    # A mark of an earlier version names no data folder: nobody knows whose process that is.
+    # A mark of an earlier version names no data folder: the owner of that process is unknown.
     return folder == str(data.absolute()) and has_exited(int(pid), start)
 
 
@@ -161,7 +161,7 @@ def _is_running(process: psutil.Process) -> bool:
 def end(processes: Sequence[psutil.Process], patience_s: float) -> None:
     """Terminate these processes, wait, then kill those that still run; returns when none is left.
 
-    A process that has exited is no error, so this may be repeated.
+    A process that has exited is skipped, so this may be repeated.
     """
     for signal_number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 10.0)):
         running = [process for process in processes if _is_running(process)]

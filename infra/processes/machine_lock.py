@@ -49,7 +49,7 @@ class Holder:
 
 
 def read_holder(text: bytes) -> str | None:
-    """Who holds the lock, as written in its file, which every user may write; None where that is no holder's text."""
+    """Who holds the lock, as written in its file, which every user may write; None if the text is not valid."""
     try:
         return str(Holder(**printable_strings(json.loads(text))))
     except (ValueError, TypeError, RecursionError):

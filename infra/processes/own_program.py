@@ -11,7 +11,7 @@ from pathlib import Path
 
 from infra.processes.environment import ChildEnvironment
 
-FOLDER = Path("/")  # that they run in: nobody's own folder, and on no disk that goes away
+FOLDER = Path("/")  # that they run in: not a user's folder, nor on a disk that may be unmounted
 _FILES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _IMPORTS = "PYTHONPATH"
 

@@ -82,7 +82,7 @@ class Host(Protocol):
         ...
 
     def end_detached(self, folder: str, patience_s: float = ...) -> None:
-        """End the program of this folder with its process group; one that has ended is no error."""
+        """End the program of this folder with its process group; does nothing if it has ended."""
         ...
 
     def with_patience(self, patience_s: float) -> Self:

@@ -66,7 +66,7 @@ class SshHost(SshShell):
         name, folder = shlex.quote(partial), shlex.quote(str(PurePosixPath(target).parent))
         self._checked(
             f"mkdir -p {folder} && rm -f {name} && umask 077 && : > {name}"
-        )  # nobody else reads any part of it
+        )  # no other user reads any part of it
         line = self._connected()
         with line.step(f"the upload of {source.name}", _transfer_s(size)):
             line.files().put(str(source), partial, confirm=False)
@@ -143,7 +143,7 @@ class SshHost(SshShell):
         return _read_status(self.output_of(script.replace("{count}", str(LOG_BYTES))))
 
     def end_detached(self, folder: str, patience_s: float = 15.0) -> None:
-        """End the program of this folder with its whole process group; one that has ended is no error."""
+        """End the program of this folder with its whole process group; does nothing if it has ended."""
         script = _END.replace("{folder}", shlex.quote(folder)).replace("{tenths}", str(round(patience_s * 10)))
         self.output_of(script, timeout_s=STEP_TIMEOUT_S + patience_s)
 

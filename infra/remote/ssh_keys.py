@@ -64,7 +64,7 @@ def age_s(folder: Path, lease_id: str, now: datetime) -> float:
 
 
 def forget_keys(folder: Path, lease_ids: Iterable[str]) -> None:
-    """Delete the keys of these leases; keys that are gone are no error."""
+    """Delete the keys of these leases; does nothing for keys that are already gone."""
     for lease_id in lease_ids:
         shutil.rmtree(folder / lease_id, ignore_errors=True)
 

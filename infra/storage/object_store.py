@@ -65,7 +65,7 @@ def _api_models() -> Any:
 
 
 def session_of_environment() -> boto3.Session:
-    """A session with the keys that the environment has now; each by itself would parse the same 2 MB of JSON anew."""
+    """A session with the keys that the environment has now; cached, because each new one parses 2 MB of JSON."""
     core, loader = botocore.session.get_session(), _api_models()
     core.register_component("data_loader", loader)
     session = boto3.Session(botocore_session=core)
@@ -196,7 +196,7 @@ class ObjectStore:
             self._client.put_object(Bucket=self.place.bucket, Key=self._key(name), Body=content)
 
     def remove(self, names: Sequence[str]) -> None:
-        """Delete objects, in this order; a missing one is no error."""
+        """Delete objects, in this order; a missing one is skipped."""
         for at in range(0, len(names), REMOVED_AT_ONCE):
             keys = [{"Key": self._key(name)} for name in names[at : at + REMOVED_AT_ONCE]]
             with self._translating_errors(names[at]):

@@ -11,7 +11,7 @@ class Exporter:
     """One format; `files` returns texts by file name.
 
     A format that `takes_failed` has a row for a run that failed, too, with the reason in place of its numbers.
-    `lacking` says why a measurement cannot be told in this format, None where it can: it is left out, not bent.
+    `lacking` returns why this format cannot hold a measurement, which is then left out; None if it can.
     """
 
     name: str

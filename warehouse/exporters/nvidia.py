@@ -1,7 +1,7 @@
 """The NVIDIA-format report as JSON and as CSV.
 
-Its throughput is of output tokens. Concurrency, scenario and run stand in columns of our own: without, no two rows
-could be compared, nor told apart.
+Its throughput is of output tokens. Concurrency, scenario and run are in columns of our own: without them, rows could
+not be compared or distinguished.
 """
 
 import csv

@@ -19,7 +19,7 @@ MARKS: Mapping[str, tuple[str, ...]] = {
     "llm-d": ("version", "run", "results"),
     "mlperf-results": ("Performance_Result", "Performance_Units"),
 }
-_COLUMNS_MIN = 2  # a first line with fewer cells is no table
+_COLUMNS_MIN = 2  # a first line with fewer cells is not a table's
 _NAMED_MAX = 3
 
 

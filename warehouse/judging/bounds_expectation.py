@@ -1,7 +1,7 @@
 """great-expectations' check that values lie within bounds, on one metric of our own: the whole frame.
 
-The library's own check asks for seven metrics of a column, which need a dozen others, and plans them anew for each of a
-hundred checks; that takes most of a small load.
+The library's own check computes seven metrics of a column, which need a dozen others, and plans them again for each
+of a hundred checks; that takes most of a small load.
 """
 
 from typing import Any

@@ -22,7 +22,7 @@ from warehouse.schema.columns import COLUMNS
 from warehouse.schema.row import Row
 from warehouse.views.tables import PART
 
-# Equal values identify the same questions, asked in the same way of the same weights.
+# Equal values identify the same questions, put in the same way to the same weights.
 _SERIES = (
     *("quality_id", "task", "task_version", "metric", "filter"),
     *("few_shot", "limit", "sample_count", "folder_sha256", "is_higher_better"),

@@ -88,7 +88,7 @@ def _delete_unfinished(data: Path) -> None:
 def _open_current(path: Path, lake: LakePath, digest: str) -> duckdb.DuckDBPyConnection | None:
     """Open a warehouse file if it holds the views of this digest; None if it is missing, older or foreign.
 
-    To open it takes longer than most queries, so a query uses the connection that asked for the digest.
+    To open it takes longer than most queries, so a query uses the connection that read the digest.
     """
     if not path.exists():
         return None

@@ -125,7 +125,7 @@ def _read_night(path: Path, night: str, schema: pa.Schema) -> pa.Table:
 
 
 def _stage_derived(lake: Path, wanted: set[str]) -> Iterator[str]:
-    """Stage what the views say of each month whose measurements changed; drop what another version of them said."""
+    """Stage the views' rows of each month whose measurements changed; drop those of another version of the views."""
     kept = derived_folder(lake)
     had = set[str].intersection(*(months_in(kept / view) for view in DERIVED))
     staged = months_in(lake / STAGING / "measurements")

@@ -40,7 +40,7 @@ def feed_html(changes: Iterable[Row], address: Address = no_address) -> Markup:
 
 
 def _event_html(event: Sequence[Row], address: Address) -> Markup:
-    """One event: the series with the largest effect speaks for it."""
+    """One event, represented by the series with the largest effect."""
     first = max(event, key=lambda row: abs(row["effect_pct"]))
     state = min((row["state"] for row in event), key=lambda one: _BEFORE.get(one, len(_BEFORE)))
     others = f", and {len(event) - 1} more" if len(event) > 1 else ""

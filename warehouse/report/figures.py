@@ -27,7 +27,7 @@ _FIGURE = Markup(
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of one kind; `name` is that of its files, `said` its numbers in words, `datasets` the rows it draws."""
+    """A chart of one kind; `name` is that of its files, `said` its numbers as text, `datasets` the rows it draws."""
 
     kind: str
     name: str

@@ -1,4 +1,4 @@
-"""A night in one line: what was said of its series, its runs, its audit, and what it cost."""
+"""A night in one line: the verdicts on its series, its runs, its audit, and its cost."""
 
 from collections import Counter
 from pathlib import Path

@@ -53,7 +53,7 @@ FROM search_probes
 WHERE night = ?
 ORDER BY search, repeat, probe
 """
-# What this night said, and what later nights said of it.
+# What this night reported, and what later nights reported of it.
 CHANGES = """
 SELECT * FROM changes
 WHERE $1 IN (night, first_bad)

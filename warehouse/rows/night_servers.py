@@ -1,4 +1,4 @@
-"""What the runs of a night tell about the servers that they share: the last answers, and which run came first."""
+"""What the runs of a night know of the servers that they share: the last answers, and which run was first."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping

@@ -48,7 +48,7 @@ class RunRows:
     server_samples: pa.Table | None = None
     asked: RunClaim | None = None  # the run as a claim; None if it was not measured
     command_metrics: pa.Table | None = None
-    evidence: EvidenceByColumn = field(default_factory=dict)  # of a command, which is no claim about requests
+    evidence: EvidenceByColumn = field(default_factory=dict)  # of a command, which makes no claim about requests
 
 
 def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> RunRows:

@@ -54,7 +54,7 @@ def of_host(host: HostFacts) -> Row:
 
 
 def with_lease(row: Row, leases: Sequence[LeaseRows], canaries: Sequence[CanaryRecord]) -> Row:
-    """The row with what its lease tells: the identity of the host, and the version of torch."""
+    """The row with the facts of its lease: the identity of the host, and the version of torch."""
     lease_id = row["lease_id"]
     if lease_id is None:
         return row
@@ -64,7 +64,7 @@ def with_lease(row: Row, leases: Sequence[LeaseRows], canaries: Sequence[CanaryR
 
 
 def _host_id(row: Row, lease: Row) -> str | None:
-    """Equal for the same machine under another hostname; None where nothing tells it from others of its kind."""
+    """Equal for the same machine under another hostname; None if nothing distinguishes it from others of its kind."""
     ids = [row["serial_sha256"], sorted(row["gpu_uuids"] or [])]
     return _digest([lease["cloud"], lease["region"], lease["kind"], *ids]) if any(ids) else None
 

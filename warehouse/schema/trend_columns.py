@@ -1,4 +1,4 @@
-"""The columns of `series_verdicts`, `change_points` and `acknowledgements`: what was said of each night's series."""
+"""The columns of `series_verdicts`, `change_points` and `acknowledgements`: the judgement of each night's series."""
 
 from warehouse.schema.column import Column
 

@@ -105,7 +105,7 @@ def _asked(suite: Suite) -> Iterator[Scenario]:
 def _scenarios(
     suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
 ) -> Iterator[dict[str, Any]]:
-    """One row a scenario: what was asked, each metric with its interval, and the published figure beside the first."""
+    """One row a scenario: its load, each metric with its interval, and the published figure beside the first."""
     for scenario in scenarios:
         measured = values.of(scenario.name)
         row: dict[str, Any] = {

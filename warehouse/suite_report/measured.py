@@ -105,7 +105,7 @@ def _measured(rows: Sequence[Row]) -> Measured:
 
 
 def require_metrics(metrics: Sequence[str]) -> None:
-    """Raise UsageError for a metric that is no numeric column of the measurements."""
+    """Raise UsageError for a metric that is not a numeric column of the measurements."""
     known = {column.name for column in COLUMNS["measurements"] if column.type in ("number", "integer")}
     for metric in metrics:
         if metric not in known:

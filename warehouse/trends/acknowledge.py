@@ -1,4 +1,4 @@
-"""Acknowledge an event: a note, and perhaps another state, kept beside what was said and never in place of it."""
+"""Acknowledge an event: a note, and perhaps another state, stored beside its judgement, which stays."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ _SERIES = "SELECT count(*) FROM changes WHERE event_id = ?"
 
 
 def acknowledge(data: Path, said: Acknowledgement) -> int:
-    """Keep an acknowledgement; returns how many series the event has. UsageError where there is no such event."""
+    """Store an acknowledgement; returns how many series the event has. UsageError if there is no such event."""
     events = [row[0] for row in run_sql(data, _KNOWN).rows]
     if said.event_id not in events:
         raise UsageError(f"no event {said.event_id!r}: `nightbench trends` lists events that were said, by event_id")

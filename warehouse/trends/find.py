@@ -44,9 +44,9 @@ FROM changes
 
 
 def find_trends(data: Path, pattern: str | None = None, *, with_weak: bool = False) -> Trends:
-    """The changes of every series whose name and metric match a pattern: those that were said, and those since.
+    """The changes of every series whose name and metric match a pattern: those reported, and those since.
 
-    Raises UsageError if the pattern is no regular expression, or no series matches.
+    Raises UsageError if the pattern is not a regular expression, or no series matches.
     """
     said, outliers = read_said(data)
     known = known_of(said, outliers)

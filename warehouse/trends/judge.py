@@ -1,4 +1,4 @@
-"""Judge the series of a loaded night or history against what earlier nights were, and what was said of them."""
+"""Judge the series of a loaded night or history against earlier nights and their judgements."""
 
 from collections.abc import Set as AbstractSet
 from datetime import datetime
@@ -16,7 +16,7 @@ JUDGED_NIGHTS = 200  # newest ones that are read: enough for 90 valid nights, an
 
 
 def judge_night(data: Path, night: str, said_at: datetime, rerun_of: str | None = None) -> NightJudgement:
-    """What is said of each series of a loaded night; `rerun_of` is the night whose suspects it measured again."""
+    """The judgement of each series of a loaded night; `rerun_of` is the night whose suspects it measured again."""
     said, outliers = read_said(data, but=night)
     verdicts, changes = judge_series(own_series(data, JUDGED_NIGHTS), night, known_of(said, outliers), said, rerun_of)
     return NightJudgement(
@@ -35,7 +35,7 @@ _SCENARIOS = "SELECT DISTINCT series, metric, scenario_id FROM series_nights WHE
 
 
 def judge_history(data: Path, partition: str, said_at: datetime, keys: AbstractSet[SeriesKey]) -> NightJudgement:
-    """What is said of these series of an imported history: their newest night, and every change in them."""
+    """The judgement of these series of an imported history: their newest night, and every change in them."""
     said, outliers = read_said(data, but=partition)
     listed = history_series(data, partition, keys)
     verdicts, changes = judge_series(listed, None, known_of(said, outliers), said)

@@ -1,7 +1,7 @@
-"""What was said of series, kept: files that are the truth, and their rows in the lake.
+"""The stored judgements of series: files, which are the truth, and their rows in the lake.
 
-`runs/<night>/judgement.json` says it of a night, `judgements/<partition>.json` of an imported history, and
-`acknowledged/<time>-<event>.json` is one acknowledgement each. No file is ever taken back or changed by a later night.
+`runs/<night>/judgement.json` is that of a night, `judgements/<partition>.json` that of an imported history, and
+`acknowledged/<time>-<event>.json` is one acknowledgement each. No later night deletes or changes such a file.
 """
 
 from datetime import datetime
@@ -27,22 +27,22 @@ _Value = TypeVar("_Value", bound=BaseModel)
 
 
 def history_file(data: Path, partition: str) -> Path:
-    """The file of what was said of an imported history."""
+    """The file with the judgement of an imported history."""
     return data / OF_HISTORIES / f"{partition}.json"
 
 
 def parse_judgement(text: bytes) -> NightJudgement:
-    """What was said of a night, from its file. Raises UnreadableResultError."""
+    """The judgement of a night, from its file's text. Raises UnreadableResultError."""
     return _parsed(text, NightJudgement)
 
 
 def read_kept(path: Path) -> NightJudgement:
-    """What was said of a night or a history. Raises UnreadableResultError with the file and what to do."""
+    """The judgement of a night or a history. Raises UnreadableResultError with the file and what to do."""
     return _read(path, NightJudgement)
 
 
 def stage_judgement(staging: Path, partition: str, said: NightJudgement | None) -> None:
-    """Write the rows of what was said of a night or a history into the staging folder.
+    """Write the rows of the judgement of a night or a history into the staging folder.
 
     Where this data folder has no judgement, the lake keeps the one that another computer loaded.
     """
@@ -91,7 +91,7 @@ def _time_and_event(row: Row) -> tuple[datetime, str]:
 
 
 def read_said(data: Path, but: str | None = None) -> tuple[list[SaidChange], list[SeriesVerdict]]:
-    """Every change that was said, with its state of today, and every host outlier; without those of one partition."""
+    """Every reported change, with its state of today, and every host outlier; without those of one partition."""
     changes, verdicts = (run_sql(data, query, (but,)).dicts() for query in (_CHANGES, _OUTLIERS))
     return [SaidChange(**row) for row in changes], [SeriesVerdict(**row) for row in verdicts]
 

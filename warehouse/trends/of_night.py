@@ -1,4 +1,4 @@
-"""What was said of each series of one night."""
+"""The judgement of each series of one night."""
 
 import re
 from collections import Counter
@@ -27,9 +27,9 @@ _WORDS = {
 
 
 def said_of_night(data: Path, night: str, pattern: str | None = None) -> list[dict[str, Any]]:
-    """The verdict on each series of a night whose name or metric matches; what needs a look first.
+    """The verdict on each series of a night whose name or metric matches; those that need attention first.
 
-    Raises UsageError if nothing was said of that night.
+    Raises UsageError if that night was not judged.
     """
     rows = verdicts_of(data, night)
     if not rows:
@@ -40,12 +40,12 @@ def said_of_night(data: Path, night: str, pattern: str | None = None) -> list[di
 
 
 def verdicts_of(data: Path, night: str) -> list[dict[str, Any]]:
-    """The verdict on each series of a night, what needs a look first; none where nothing was said of it."""
+    """The verdict on each series of a night, those that need attention first; empty if it was not judged."""
     return run_sql(data, _VERDICTS, (night,)).dicts()
 
 
 def summary_of(rows: Iterable[Mapping[str, Any]]) -> str:
-    """A night's verdicts in one line; "no regression" is said of none that is not equivalent."""
+    """A night's verdicts in one line; "no regression" means that all are equivalent."""
     listed = list(rows)
     counts = Counter(row["judgement"] for row in listed)
     parts = [f"{counts[judgement]} {words}" for judgement, words in _WORDS.items() if counts[judgement]]

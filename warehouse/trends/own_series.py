@@ -42,7 +42,7 @@ FROM planned JOIN named USING (model, "precision", scenario, engine, driver) JOI
 WHERE (series, night) NOT IN (SELECT series, night FROM found)
 GROUP BY series, night HAVING measured_at IS NOT NULL ORDER BY ALL
 """
-NEWEST = 400  # nights that are read; what changed before them was said then
+NEWEST = 400  # nights that are read; changes before them were reported then
 
 
 def own_series(

@@ -58,7 +58,7 @@ class _Versions:
     since: datetime
 
     def side(self, version: str) -> Side:
-        """The leases of one version, as `nightbench compare` would be told."""
+        """The leases of one version, as an argument of `nightbench compare`."""
         named = {"source": self.source} if self.engine is None else {"engine": self.engine}
         named |= {"engine_version": version}
         text = ",".join(f"{name}={value}" for name, value in named.items())

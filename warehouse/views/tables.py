@@ -80,7 +80,7 @@ def columns_digest(table: Table) -> str:
 
 
 def are_months_alike(lake: LakePath, table: Table) -> bool:
-    """Whether every file of a month has today's columns, so that one of them tells those of all."""
+    """Whether every file of a month has today's columns, so that one of them has those of all."""
     file = lake / table / MONTHS_COLUMNS
     return file.is_file() and file.read_bytes().decode() == columns_digest(table)
 

@@ -234,7 +234,7 @@ def _forbidden(message: str, what: str) -> CloudError:
 
 
 def _classified(message: str, body: dict[str, Any], what: str) -> CloudError:
-    """The error for a status with many reasons, which only its message tells apart; an unknown one is final."""
+    """The error for a status with many reasons, which only its message distinguishes; an unknown one is final."""
     lowered = message.lower()
     if any(phrase in lowered for phrase in NOT_YET):
         return NotAskedError(message, BUSY_WAIT_S)

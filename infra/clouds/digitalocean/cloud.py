@@ -125,7 +125,7 @@ class DigitalOcean(ImageCalls, TagCalls, VolumeCalls):
             raise LostReplyError(f"{self.name}: the reply to droplet:create has no droplet") from error
 
     def _register(self, name: str, keys: LeaseKeys) -> None:
-        """Register the lease's key with the account; one that is registered already is no error."""
+        """Register the lease's key with the account, unless it is registered already."""
         mark = fingerprint(keys.client_public)
         body = {"name": name, "public_key": keys.client_public}
         trouble = ""

@@ -1,4 +1,4 @@
-"""What an aiperf run was asked for: by `models`, `datasets` and `phases` since schema 1.4, by `loadgen` before."""
+"""The requested load of an aiperf run: by `models`, `datasets` and `phases` since schema 1.4, by `loadgen` before."""
 
 from bench.audit.claim import ClaimedConfig
 from warehouse.importers.parsing.tree import Tree

@@ -1,4 +1,4 @@
-"""Files of an aiperf run that repeat or explain its report: they are no measurements of their own."""
+"""Files of an aiperf run that repeat or explain its report, and are not separate measurements."""
 
 from collections.abc import Iterator, Mapping
 

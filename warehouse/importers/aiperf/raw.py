@@ -53,7 +53,7 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
 
 
 def _asked(payload: Tree) -> tuple[str | None, int | None]:
-    """Model and answer length of a request; a length is asked for only where the end of a text is ignored."""
+    """Model and answer length of a request; the length is known only if the end of a text is ignored."""
     osl = payload.count("max_tokens", "max_completion_tokens") if payload.flag("ignore_eos") else None
     return payload.text("model"), osl
 
@@ -81,7 +81,7 @@ def _numbers(record: Tree) -> RecordNumbers:
 
 
 def _packets(response: Tree) -> list[dict[str, Any]]:
-    """The JSON objects of a response: those of its events, or the one of an answer that is no stream."""
+    """The JSON objects of a response: those of its events, or the one of an answer without a stream."""
     found = []
     for text in (response.raw("text"), *(each.raw("value") for each in response.parts("packets"))):
         try:

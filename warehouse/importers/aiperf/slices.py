@@ -1,7 +1,7 @@
 """aiperf's time slices without the report of their run: each slice is a measurement of its own.
 
-A request belongs to the slice in which it starts, and may end after it: a slice tells no number of requests in flight.
-Beside the report, the slices are only held against its totals.
+A request belongs to the slice in which it starts, and may end after it, so a slice has no number of requests in
+flight. Beside the report, the slices are only compared with its totals.
 """
 
 from collections.abc import Iterator

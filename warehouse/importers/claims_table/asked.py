@@ -96,7 +96,7 @@ def _switch(cell: str, said: re.Pattern[str], words: str) -> bool | None:
 
 
 def _load(row: Row, numbers: Numbers) -> dict[str, int | None]:
-    """What `concurrency_or_batch` is: of an offline run neither, for the cap of an engine is no closed loop."""
+    """The meaning of `concurrency_or_batch`: neither in an offline run, as an engine's cap is not a closed loop."""
     load = _whole(row, "concurrency_or_batch", numbers)
     bounded = {bound.name for bound in numbers.bounds}
     latency = {*numbers.parts["latency"], *(name for name in bounded if "." in name)}

@@ -9,7 +9,7 @@ from warehouse.importers.claims_table.vocabulary import LATENCIES, metric_of, ne
 from warehouse.importers.parsing.printed_units import Unit, split_unit, unit_of
 
 COUNTS = frozenset({"completed", "failed", "total_input_tokens", "total_output_tokens", "total_tokens"})
-# The dimensions of the units that each field may have; "" is no unit.
+# The dimensions of the units that each field may have; "" means without a unit.
 _DIMENSIONS: Mapping[frozenset[str], frozenset[str]] = {
     frozenset({"duration_s"}): frozenset({"s"}),
     frozenset({"latency_per_token_s", *LATENCIES}): frozenset({"s", "s/tok"}),

@@ -21,7 +21,7 @@ from warehouse.importers.parsing.printed import engine_of
 ALWAYS = frozenset({"metric", "value"})
 _NUMBER_COLUMNS = ("metric", "value", "unit", "notes", "spread", "n")
 
-# What the metric or the notes of a number that nobody measured as it stands say.
+# Words in the metric or the notes of a number that was not measured as written.
 KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("interpolated", "extrapolated"), "interpolated"),
     "second-hand": "quoted",

@@ -46,7 +46,7 @@ def _has_metrics(document: Document) -> bool:
 
 
 def _resolved(value: Any) -> Any:
-    """The words of YAML that are no text, at any depth; numbers stay text, which every reader takes."""
+    """Resolve the words of YAML that are not text, at any depth; numbers stay text, which every reader accepts."""
     if isinstance(value, dict):
         return {key: _resolved(inside) for key, inside in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Check the rows of a history: what is no number, what stands there twice, what is not stated. Nothing goes unsaid."""
+"""Check the rows of a history: report values that are not numbers, duplicates, and missing facts."""
 
 import math
 from array import array

@@ -131,7 +131,7 @@ def rows_of(
 
 
 def why_not_places(name: str, header: Sequence[str], options: HistoryOptions) -> UsageError | None:
-    """Why a table is no history; None where it is one."""
+    """Return why a table is not a history; None if it is one."""
     try:
         _places(name, header, options)
     except UsageError as error:

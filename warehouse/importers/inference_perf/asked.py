@@ -1,9 +1,9 @@
-"""What a stage of inference-perf was asked for: by its load summary, and by the run's configuration beside it."""
+"""The requested load of a stage of inference-perf: by its load summary, and by the run's configuration beside it."""
 
 from bench.audit.claim import ClaimedConfig
 from warehouse.importers.parsing.tree import Tree
 
-DRAWN = frozenset({"random", "synthetic"})  # data of asked lengths; others bring their own
+DRAWN = frozenset({"random", "synthetic"})  # data with requested lengths; others have their own
 
 
 def asked_of(load: Tree, config: Tree, stage: int | None) -> ClaimedConfig:

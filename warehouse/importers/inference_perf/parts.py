@@ -1,4 +1,4 @@
-"""Files of an inference-perf run that repeat or explain its stages: they are no measurements of their own."""
+"""Files of an inference-perf run that repeat or explain its stages, and are not separate measurements."""
 
 import re
 from collections.abc import Iterator

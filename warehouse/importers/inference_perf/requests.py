@@ -18,7 +18,7 @@ Found = tuple[RequestSeries | None, tuple[Remark, ...]]
 def requests_beside(document: Document, prefix: str, stage: int, *, by_server: bool) -> Found:
     """The requests of a stage; None if there is no such file, with a remark if it cannot be read.
 
-    Stages run one after another, so that the send times and the counts of the stages tell them apart.
+    Stages run one after another, so their send times and counts separate the requests.
     """
     name = f"{prefix}{REQUESTS}"
     data = document.sibling(name)

@@ -1,4 +1,4 @@
-"""The files of one inference-perf run: they lie in one folder and tell each other what they leave out."""
+"""The files of one inference-perf run: they are in one folder, and each has facts that the others lack."""
 
 import re
 from collections.abc import Iterator

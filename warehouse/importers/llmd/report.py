@@ -19,7 +19,7 @@ from warehouse.importers.parsing.units import COUNT, MEMORY_GIB, POWER, REQUEST_
 _TOP = re.compile(r"^(version|run|scenario|results|metrics):", re.MULTILINE)
 # What may stand before the first key. A log may quote a whole report; it begins with another line.
 _BEGIN = re.compile(r"(?:---[^\n]*\n|[ \t]*(?:#[^\n]*)?\n)*[\w-]+:(?:\s|$)")
-CLOCK_S = 2.0  # start and end are told to the second
+CLOCK_S = 2.0  # start and end are rounded to the second
 LONGER = 1.02  # than the window of the rates, by which a duration is another one
 LATENCIES: dict[Metric, str] = {
     "ttft": "time_to_first_token",

@@ -71,7 +71,7 @@ def _with_stack(asked: ClaimedConfig, engines: list[EngineComponent]) -> Claimed
         **{
             **vars(asked),
             "model": first.said.part("model").text("name"),
-            # A count of 0 is how a server on a CPU is told.
+            # A count of 0 means a server on a CPU.
             "gpu": None if first.gpus == 0 else first.said.part("accelerator").text("model"),
             "gpu_count": (sum(count for count in gpus if count is not None) or None) if None not in gpus else None,
             "tp_size": first.parallelism.count("tp"),

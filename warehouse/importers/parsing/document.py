@@ -68,7 +68,7 @@ class Document:
     def json(self) -> Any:
         """The parsed JSON; raises with line and column for invalid JSON or a duplicate key."""
         if len(self.data) >= BYTES_FAST:
-            # What it cannot read (a byte-order mark, NaN, what is no JSON) is read or refused, with its place, below.
+            # What it cannot read (a byte-order mark, NaN, invalid JSON) is read or refused, with its place, below.
             with contextlib.suppress(orjson.JSONDecodeError):
                 return orjson.loads(self.data)
         return _parse(self.name, self.text, 1)

@@ -1,4 +1,4 @@
-"""What a series of requests adds up to, for a file that tells its requests and no total."""
+"""The totals of a series of requests, for a file with requests and without totals."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """`.pytorch.json`: the PyTorch records that vLLM's benchmarks write beside their result, one for each metric.
 
-Each record also has all other numbers of the result, so that together they are the result again. Beside its result such
-a file is no claim of its own.
+Each record also has all other numbers of the result, so that together they are the result again. Beside its result
+such a file is not a separate claim.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """The bucket of a lake: boto3 writes it and reads what is small, pyarrow reads parts of large objects.
 
-pyarrow cannot replace an object only if nobody else did, and adds checksums to uploads that many stores refuse.
+pyarrow has no conditional writes, and adds checksums to uploads that many stores refuse.
 """
 
 import gzip
@@ -162,7 +162,7 @@ class LakeBucket:
             self._client.upload_file(str(path), self.location.bucket, self._key(key))
 
     def remove(self, keys: Sequence[str]) -> None:
-        """Delete objects, also from what this process has kept of them; a missing one is no error."""
+        """Delete objects, also from this process's cache; a missing one is skipped."""
         self._read_once.cache_clear()
         for at in range(0, len(keys), REMOVED_AT_ONCE):
             names = [{"Key": self._key(key)} for key in keys[at : at + REMOVED_AT_ONCE]]

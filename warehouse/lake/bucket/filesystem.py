@@ -59,7 +59,7 @@ def _name(path: str) -> str:
 
 
 def bucket_error(error: duckdb.Error) -> ObjectStoreError | None:
-    """What the bucket said, if a query failed by that: DuckDB keeps the text of a Python error only."""
+    """The bucket's error, if a query failed by it: DuckDB keeps only the text of a Python error."""
     for kind in (MissingObjectError, ObjectStoreError):
         if found := re.search(rf"\b{kind.__name__}: ([^\n]+)", str(error)):
             return kind(found[1])

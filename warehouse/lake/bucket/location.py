@@ -25,7 +25,7 @@ class LakeLocation:
 
     @property
     def short(self) -> str:
-        """Tells the local files of this lake from those of others."""
+        """A short hash that separates the local files of this lake from those of others."""
         return hashlib.sha256(str(self).encode()).hexdigest()[:8]
 
 

@@ -48,7 +48,7 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Version:
-    """A manifest as it was read; `etag` is the bucket's name of this version, None if there is no manifest yet."""
+    """A manifest as read; `etag` is the bucket's name of this version, None if there is no manifest yet."""
 
     manifest: Manifest = field(default_factory=Manifest)
     etag: str | None = None
