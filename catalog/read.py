@@ -73,8 +73,8 @@ def read_spellings() -> tuple[Spelling, ...]:
     return _rows(Spelling, "spellings.csv")
 
 
-def machine_size(target: str, kind: str) -> MachineKind | None:
-    """A cloud's machine of this kind, spot or not; None if the catalogue has none."""
+def machine_size(target: str | None, kind: str) -> MachineKind | None:
+    """A machine of this kind of one cloud, or of any, spot or not; None if the catalogue has none."""
     return read_catalog().size(target, kind) or read_catalog().size(target, hardware_of(kind))
 
 

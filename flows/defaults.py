@@ -2,6 +2,7 @@
 
 from prefect.runtime import flow_run
 
+from infra.clouds.by_name import RENTED, set_up
 from infra.settings import Settings
 
 DEFAULT = "default"
@@ -14,9 +15,14 @@ def choose(settings: Settings, suite: str, target: str) -> tuple[str, str]:
     """
     if suite != DEFAULT:
         return suite, "local" if target == DEFAULT else target
-    is_rented = settings.do_token is not None and target in (DEFAULT, "digitalocean")
-    chosen = ("suites/nightly.toml", "digitalocean") if is_rented else ("suites/local.toml", "local")
+    found = [name for name in set_up(settings) if target in {DEFAULT, name}]
+    chosen = ("suites/nightly.toml", found[0]) if found else ("suites/local.toml", "local")
     return chosen[0], chosen[1] if target == DEFAULT else target
+
+
+def rented(settings: Settings, target: str) -> str:
+    """Return the cloud that `default` is: the first that is set up, else the first of all; another target is itself."""
+    return next(iter({**set_up(settings), **RENTED})) if target == DEFAULT else target
 
 
 def run_name() -> str:

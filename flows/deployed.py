@@ -10,6 +10,7 @@ from prefect.context import FlowRunContext
 
 from bench.errors import UsageError
 from infra.bootstrap import planned_target
+from infra.clouds.by_name import RENTED
 from infra.settings import Settings
 from infra.storage import store
 
@@ -42,7 +43,8 @@ def _require_folder(settings: Settings, suite: Path) -> None:
 
 
 def _require_target(settings: Settings, target: str) -> None:
-    listed = {planned_target(one) for one in settings.deployed_targets}
+    given = settings.deployed_targets
+    listed = {planned_target(one) for one in (("local", *RENTED) if given is None else given)}
     if planned_target(target) not in listed:
         raise UsageError(
             f"target {target} is refused: a run of a deployment measures on {', '.join(sorted(listed)) or 'nothing'} "

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from bench.errors import NightbenchError
 from bench.suite.endpoint import API_KEY
 from catalog.read import read_catalog
+from flows.defaults import DEFAULT, rented
 from infra.bootstrap import ledger, nets, unguarded_limit
+from infra.clouds.by_name import RENTED
 from infra.engines.endpoint import unused_proxies
 from infra.engines.venv import LOCK, engine_place, is_built
 from infra.hardware.host_facts import read_host
@@ -135,14 +137,14 @@ def _lake(settings: Settings) -> Check:
 
 def _nets(settings: Settings) -> Check:
     """Which nets stand under a night on a rented machine; a fault where nothing would be rented for lack of one."""
-    found = nets(settings, "digitalocean")
+    cloud = rented(settings, DEFAULT)
+    found = nets(settings, cloud)
     down = [f"{net.net} ({net.stands})" for net in found if not net.is_up]
     up = ", ".join(net.net for net in found if net.is_up)
     is_off = any(net.net == "machine's own switch" and not net.is_up for net in found)
     dearest = max(size.usd_per_hour or 0.0 for size in read_catalog().sizes)
     left = f"; {exposure(has_switch=not is_off)} (the catalogue's highest price: {dearest:.2f} USD/h)"
-    can_rent = settings.do_token is not None and bool(settings.do_token.get_secret_value())
-    is_good = not can_rent or unguarded_limit(settings, "digitalocean") != 0
+    is_good = RENTED[cloud].why_closed(settings) is not None or unguarded_limit(settings, cloud) != 0
     advice = "nothing is rented: run `nightbench doctor --fix`, or accept the risk with NIGHTBENCH_ACCEPT_RISK=1"
     return Check("nets", f"{up}{'; not: ' if down else ''}{', '.join(down)}{left}", is_good, advice)
 

@@ -8,6 +8,7 @@ from prefect.artifacts import create_table_artifact
 from bench.errors import NightbenchError
 from bench.machine_nights import machine_nights
 from bench.record import NightRecord
+from flows.defaults import DEFAULT, rented
 from flows.nightly import release_leftovers
 from flows.preparing import prepare_in_parallel
 from flows.rental import Rental, release_at_end
@@ -27,12 +28,12 @@ from tasks.volumes import attach_volume, release_volume
 
 @flow(
     name="prepare",
-    flow_run_name="prepare {suite} on {target}",
+    flow_run_name="prepare {suite}",
     on_cancellation=[release_leftovers],
     on_crashed=[release_leftovers],
     on_failure=[release_leftovers],
 )
-def prepare(suite: str, target: str = "digitalocean", force: bool = False, apply_rules: bool = False) -> str:
+def prepare(suite: str, target: str = DEFAULT, force: bool = False, apply_rules: bool = False) -> str:
     """Return the name of the golden image with a suite's software, which is built if there is none yet.
 
     A suite of several machines gets one for each, since their engines may differ. Models are not part of an image:
@@ -40,12 +41,12 @@ def prepare(suite: str, target: str = "digitalocean", force: bool = False, apply
 
     Args:
         suite: Suite file of the nights
-        target: Cloud that the nights run on
+        target: Cloud that the nights run on; default: the one that is set up
         force: Prepare a suite whose nights would be refused, because they do not fit their machine
         apply_rules: Apply the fixes that the engine's rules name, as the nights will
 
     """
-    night = plan_preparation(Path(suite), target, force=force, apply_rules=apply_rules)
+    night = plan_preparation(Path(suite), rented(Settings(), target), force=force, apply_rules=apply_rules)
     parts = machine_nights(night)
     images = {image.name: image for image in (replicate(part, ready_golden(part)) for part in parts)}
     prune_images(night)

@@ -4,7 +4,7 @@ from bench.record import NightRecord
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.bootstrap import ledger_file
-from infra.clouds.volume_cloud import Volume
+from infra.clouds.abilities import Volume
 from infra.leases.stage_budget import record_stage
 from infra.ledger.ledger import Lease
 from infra.settings import Settings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bench.errors import LedgerError
 from infra.bootstrap import ledger
-from infra.clouds.volume_cloud import Volume
+from infra.clouds.abilities import Volume
 from infra.ledger.heartbeat import EVERY_S, keep_heartbeat
 from infra.ledger.ledger import Lease
 from infra.settings import Settings

@@ -2,30 +2,22 @@
 
 import os
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
-from pydantic import SecretStr
-
-import infra.clouds.dead_man_switch
 from bench.errors import LeaseError, LedgerError, UsageError
-from bench.machine.cloud_init import DeadMan, HostKey, is_ready_command, user_data
-from bench.machine.names import MachineName
+from bench.machine.cloud_init import is_ready_command
 from bench.record import NightRecord
 from bench.suite.endpoint import is_endpoint
 from bench.suite.machine import Machine
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
 from infra.clock import SystemClock
+from infra.clouds.abilities import ImageCloud, VolumeCloud
+from infra.clouds.by_name import RENTED, set_up
 from infra.clouds.cloud import Cloud
-from infra.clouds.dead_man_token import read_token
-from infra.clouds.digitalocean.client import Calls, make_client
-from infra.clouds.digitalocean.cloud import AccountSetup, DigitalOcean
-from infra.clouds.image_cloud import ImageCloud
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, is_own, machine_on_own_host, parse_target, read_access
-from infra.clouds.volume_cloud import VolumeCloud
 from infra.engines.endpoint_url import parse_url
-from infra.leases.leftovers import keys_folder
 from infra.leases.nets import Net, exposure, nets_under, why_unguarded
 from infra.ledger.ledger import Lease, Ledger
 from infra.ledger.stage_costs import StageBook
@@ -33,12 +25,10 @@ from infra.ledger.volumes import VolumeBook
 from infra.measurement.run import RunContext
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
-from infra.remote.ssh_keys import LeaseKeys, keys_of
+from infra.remote.ssh_keys import keys_folder, keys_of
 from infra.remote.ssh_shell import wait_until_ready
 from infra.settings import Settings
 
-RENTED_CLOUDS = ("digitalocean",)
-CLOUDS = ("local", *RENTED_CLOUDS)
 OWN_PATIENCE_S = 30.0  # for one command on a host of your own; the caller repeats it
 # The environment variables of this process that a machine gets. Only a download gets the tokens.
 FORWARDED = ("NIGHTBENCH_HF_TOKEN", "HF_TOKEN", "NIGHTBENCH_HUB_ENDPOINT", "NIGHTBENCH_HUB_STALL_S")
@@ -65,11 +55,13 @@ def volume_book(settings: Settings) -> VolumeBook:
 
 
 def clouds(settings: Settings) -> dict[str, Cloud]:
-    """Every cloud that can be rented from, by name: this computer, clouds with a token, and own hosts with a lease."""
-    found: dict[str, Cloud] = {"local": LocalCloud(settings.data / "machines")}
-    if settings.do_token is not None and settings.do_token.get_secret_value():
-        found["digitalocean"] = _digitalocean(settings, settings.do_token)
-    return found | {name: _own_host(settings, name) for name in _own_held(settings)}
+    """Every cloud that can be rented from, by name: this computer, clouds that are set up, own hosts with a lease."""
+    rented = {name: one.open_cloud(settings) for name, one in set_up(settings).items()}
+    return {"local": _local(settings), **rented, **{name: _own_host(settings, name) for name in _own_held(settings)}}
+
+
+def _local(settings: Settings) -> Cloud:
+    return LocalCloud(settings.data / "machines")
 
 
 def _own_held(settings: Settings) -> set[str]:
@@ -86,28 +78,25 @@ def cloud_named(settings: Settings, name: str) -> Cloud:
     """One cloud; UsageError if it is not set up."""
     if is_own(name):
         return _own_host(settings, name)
-    found = clouds(settings)
-    if is_endpoint(name):
-        return found["local"]  # the client's machine is all that is leased
-    if name in CLOUDS and name not in found:
-        raise UsageError(
-            f"no token for {name}: set NIGHTBENCH_DO_TOKEN (docs/how-to/rent-a-gpu.md lists the scopes it needs)"
-        )
-    if name not in found:
+    if name == "local" or is_endpoint(name):
+        return _local(settings)  # before an endpoint, the client's machine is all that is leased
+    if name not in RENTED:
         raise UsageError(_unknown(name))
-    return found[name]
+    if why := RENTED[name].why_closed(settings):
+        raise UsageError(why)
+    return RENTED[name].open_cloud(settings)
 
 
 def image_cloud(settings: Settings, target: str) -> ImageCloud | None:
     """The cloud of a target, if it can make machine images; else None."""
-    cloud = None if is_own(target) else cloud_named(settings, target)
-    return cloud if isinstance(cloud, DigitalOcean) else None
+    cloud = cloud_named(settings, target)
+    return cloud if isinstance(cloud, ImageCloud) else None
 
 
 def volume_cloud(settings: Settings, name: str) -> VolumeCloud | None:
     """The cloud of a lease, if it has volumes; else None."""
-    cloud = None if is_own(name) else cloud_named(settings, name)
-    return cloud if isinstance(cloud, DigitalOcean) else None
+    cloud = cloud_named(settings, name)
+    return cloud if isinstance(cloud, VolumeCloud) else None
 
 
 def known_target(settings: Settings, target: str) -> str:
@@ -128,7 +117,7 @@ def planned_target(target: str) -> str:
         return parse_url(target)
     if is_own(target):
         return str(parse_target(target))
-    if target not in CLOUDS:
+    if target != "local" and target not in RENTED:
         raise UsageError(_unknown(target))
     return target
 
@@ -145,7 +134,9 @@ def why_unreachable(settings: Settings, target: str) -> str | None:
 
 
 def _unknown(target: str) -> str:
-    return f"--target {target!r} is unknown: use {', '.join(CLOUDS)}, ssh:user@host[:port] or http(s)://host:port"
+    return (
+        f"--target {target!r} is unknown: use local, {', '.join(RENTED)}, ssh:user@host[:port] or http(s)://host:port"
+    )
 
 
 def wanted_machine(night: NightRecord) -> Machine:
@@ -167,33 +158,18 @@ def _own_host(settings: Settings, target: str) -> Cloud:
     return StaticCloud(target, reach, SystemClock(), settings.prefix)
 
 
-def _digitalocean(settings: Settings, token: SecretStr) -> Cloud:
-    client = make_client(
-        token,
-        settings.do_endpoint,
-        settings.do_ca,
-        connect_timeout_s=settings.do_connect_timeout_s,
-        read_timeout_s=settings.do_read_timeout_s,
-    )
-    account = AccountSetup(
-        prefix=settings.prefix, settle_s=settings.do_settle_s, image=settings.do_image, priced_sizes=settings.do_sizes
-    )
-    calls = Calls(account.name, SystemClock())
-    return DigitalOcean(client, calls, keys_folder(settings.data), partial(first_boot, settings), account)
-
-
 def nets(settings: Settings, target: str) -> list[Net]:
     """The nets under a night on this target."""
     return nets_under(
-        is_rented=target in RENTED_CLOUDS,
-        has_switch=read_token(settings) is not None,
+        is_rented=target in RENTED,
+        why_no_switch=RENTED[target].why_no_switch(settings) if target in RENTED else None,
         server=os.environ.get("PREFECT_API_URL"),
     )
 
 
 def unguarded_limit(settings: Settings, target: str) -> float | None:
     """The most, in USD, that a lease on a target may cost; None where it has a second net or the risk is accepted."""
-    is_guarded = target not in RENTED_CLOUDS or settings.accept_risk or read_token(settings) is not None
+    is_guarded = target not in RENTED or settings.accept_risk or RENTED[target].why_no_switch(settings) is None
     return None if is_guarded else settings.unguarded_usd_max
 
 
@@ -216,22 +192,6 @@ def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_pe
     if switch is None:
         return None
     return exposure(has_switch=switch.is_up, lease_minutes=lease_minutes, usd_per_hour=usd_per_hour)
-
-
-def first_boot(settings: Settings, name: MachineName, keys: LeaseKeys) -> str:
-    """The user data of a machine's first boot: its host key, and its dead man's switch if the settings enable it."""
-    token = read_token(settings)
-    dead_man = None
-    if token is not None and name.expires_at is not None:
-        dead_man = DeadMan(
-            program=Path(infra.clouds.dead_man_switch.__file__).read_text(),
-            endpoint=settings.do_endpoint,
-            token=token.get_secret_value(),
-            machine_name=str(name),
-            deadline=int(name.expires_at.timestamp()),
-            ca=settings.do_ca.read_text() if settings.do_ca else None,
-        )
-    return user_data(HostKey(keys.host_private.read_text(), keys.host_public), dead_man=dead_man)
 
 
 def executor_of(settings: Settings, lease: Lease) -> Executor:
@@ -263,7 +223,8 @@ def access_of(settings: Settings, lease: Lease) -> Access:
     if lease.address is None:
         raise LeaseError(f"machine {lease.machine_id} of lease {lease.lease_id} has no address yet")
     keys = keys_of(keys_folder(settings.data), lease.lease_id)
-    return Access(lease.address, settings.do_ssh_port, settings.do_ssh_user, keys.client_private, keys.host_public)
+    user, port = RENTED[lease.cloud].ssh_login(settings)
+    return Access(lease.address, port, user, keys.client_private, keys.host_public)
 
 
 def wait_for_machine(settings: Settings, lease: Lease) -> None:

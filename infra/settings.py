@@ -47,10 +47,8 @@ class Settings(BaseSettings):
     capacity_wait_s: float = Field(default=900.0, ge=0)  # how long to wait for a machine while a cloud has no capacity
     endpoint_api_key: SecretStr | None = None  # of a server that already runs; see infra/engines/secret_environment.py
     # Of runs that are started through a deployment: whoever reaches Prefect's API chooses their parameters.
-    deployed_targets: Annotated[tuple[str, ...], NoDecode] = (
-        "local",
-        "digitalocean",
-    )  # also the only URLs with the key
+    # The only targets; also the only URLs with the key. None: this computer and every cloud.
+    deployed_targets: Annotated[tuple[str, ...] | None, NoDecode] = None
     deployed_suites: Path | None = None  # a folder of suites besides the checkout's
     do_token: SecretStr | None = None  # of DigitalOcean, or of a cloud with its API
     do_endpoint: str = "https://api.digitalocean.com"

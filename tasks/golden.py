@@ -9,9 +9,8 @@ from bench.suite.machine import regions_of
 from infra.agent import operations
 from infra.bootstrap import access_of, cloud_named, executor_of, image_cloud, is_rented, wait_for_machine
 from infra.clock import SystemClock
+from infra.clouds.abilities import ImageCloud
 from infra.clouds.cloud import Snapshot
-from infra.clouds.digitalocean.base_images import base_image
-from infra.clouds.image_cloud import ImageCloud
 from infra.images.generalize import generalize
 from infra.images.golden_image import delete_old_images, find_image, make_image
 from infra.images.power_off import power_off
@@ -24,10 +23,10 @@ from infra.settings import Settings
 from tasks.task import night_task
 
 
-def content_for(settings: Settings, night: NightRecord) -> str:
+def content_for(cloud: ImageCloud, night: NightRecord) -> str:
     """The hash of the software that this night needs on its machine."""
     machine, asked = night.suite.machine, night.suite.quality.lm_eval
-    base = machine.image or settings.do_image or base_image(machine.kind)
+    base = machine.image or cloud.base_image(machine.kind)
     tasks = asked.tasks if asked is not None and asked.folder is None else ()
     return content_of(base, night.suite.engine, lock_hashes(has_lm_eval=asked is not None), tasks)
 
@@ -39,7 +38,7 @@ def find_golden(settings: Settings, night: NightRecord) -> Snapshot | None:
     if cloud is None:
         log.info("golden image: not used on %s", night.target)
         return None
-    found = find_image(cloud, SystemClock(), content_for(settings, night))
+    found = find_image(cloud, SystemClock(), content_for(cloud, night))
     if found is None:
         log.info("no golden image has this software, so the machine installs it; `nightbench prepare` builds an image")
     else:
@@ -69,7 +68,7 @@ def take_snapshot(settings: Settings, lease: Lease, night: NightRecord) -> Snaps
     host.close()
     power_off(cloud, clock, machine_id, say=say)
     return make_image(
-        cloud, clock, machine_id, content_for(settings, night), patience_s=settings.image_patience_s, say=say
+        cloud, clock, machine_id, content_for(cloud, night), patience_s=settings.image_patience_s, say=say
     )
 
 

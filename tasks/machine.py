@@ -17,7 +17,6 @@ from infra.agent import operations
 from infra.agent.operations import MachinePaths, PrepareOptions
 from infra.agent.prepare import Prepared
 from infra.bootstrap import (
-    CLOUDS,
     cloud_named,
     clouds,
     executor_of,
@@ -29,9 +28,9 @@ from infra.bootstrap import (
     wanted_machine,
 )
 from infra.clock import SystemClock
+from infra.clouds.abilities import ImageCloud, Volume
+from infra.clouds.by_name import RENTED
 from infra.clouds.cloud import Cloud, Snapshot
-from infra.clouds.digitalocean.base_images import gpu_vendor
-from infra.clouds.volume_cloud import Volume
 from infra.leases.acquire import take_lease
 from infra.leases.lease_reports import report_lease, report_night
 from infra.leases.leftovers import delete_old_keys, release_leftovers
@@ -75,7 +74,8 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *
     cloud, book = cloud_named(settings, night.target), WatchedLedger(ledger_file(settings))
     wanted = wanted_machine(night)
     request = lease_request_of(wanted, patience_s=settings.capacity_wait_s)
-    request = replace(request, golden=golden, golden_vendor=gpu_vendor(wanted.kind), limit=limit_of(night))
+    vendor = cloud.gpu_vendor(wanted.kind) if isinstance(cloud, ImageCloud) else None
+    request = replace(request, golden=golden, golden_vendor=vendor, limit=limit_of(night))
     request = replace(request, unguarded_usd_max=unguarded_limit(settings, night.target))
     request = after_spending(request, spent_usd(book, night))
     try:
@@ -175,4 +175,4 @@ def as_rented(settings: Settings, night: NightRecord, lease: Lease) -> NightReco
 
 def can_be_replaced(night: NightRecord) -> bool:
     """Whether another machine can be rented in place of a lost one."""
-    return night.target in CLOUDS and night.target != "local"
+    return night.target in RENTED

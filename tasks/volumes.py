@@ -7,7 +7,7 @@ from bench.machine.names import VolumeName
 from bench.record import NightRecord
 from infra.bootstrap import access_of, volume_book, volume_cloud
 from infra.clock import SystemClock
-from infra.clouds.volume_cloud import Volume
+from infra.clouds.abilities import Volume
 from infra.hardware.volume_mount import unmount_script
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
 from infra.ledger.ledger import Lease

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from bench.errors import LeaseError
-from infra.clouds import dead_man_switch
+from infra.clouds.digitalocean import dead_man_switch
 from infra.leases.nets import nets_under
 from infra.leases.release import release_by_name, release_lease
 from infra.leases.watchdog import WatchedLease, watch
@@ -228,7 +228,7 @@ def row_of(case: Case, caught_s: float) -> str:
 
 def page(rows: list[str]) -> str:
     """The whole page, with the rows of the cases."""
-    nets = nets_under(is_rented=True, has_switch=True, server="a Prefect server")
+    nets = nets_under(is_rented=True, why_no_switch=None, server="a Prefect server")
     return (
         HEAD + "".join(f"| {net.net} | {net.stands} | {net.misses} |\n" for net in nets) + TIMES + "".join(rows) + TAIL
     )

@@ -20,9 +20,9 @@ class Catalog:
         """The GPU of this name; None where the catalogue has none."""
         return next((row for row in self.gpus if row.gpu == name), None)
 
-    def size(self, cloud: str, kind: str) -> MachineKind | None:
-        """A cloud's kind of machine; None where the catalogue has none."""
-        return next((row for row in self.sizes if (row.cloud, row.kind) == (cloud, kind)), None)
+    def size(self, cloud: str | None, kind: str) -> MachineKind | None:
+        """A kind of machine of this cloud, or of any; None where the catalogue has none."""
+        return next((row for row in self.sizes if row.kind == kind and cloud in {None, row.cloud}), None)
 
     def model(self, source: str) -> CatalogModel | None:
         """The model of a suite's source, by the names that audits go by too; None if it names no repository."""

@@ -37,22 +37,25 @@ def _ask_for_token(settings: "Settings") -> None:
     """Store the token of a rented machine's own switch, unless there is one; it is neither shown nor logged."""
     from pydantic import SecretStr  # noqa: PLC0415
 
-    from infra.clouds.dead_man_token import SCOPES, check_token, read_token, store_token  # noqa: PLC0415
+    from flows.defaults import DEFAULT, rented  # noqa: PLC0415
+    from infra.clouds.by_name import RENTED  # noqa: PLC0415
 
-    if read_token(settings) is not None:
+    cloud = RENTED[rented(settings, DEFAULT)]
+    token_of = cloud.SWITCH_TOKEN
+    if token_of is None or cloud.why_no_switch(settings) is None:
         console.progress("the token of the machine's own switch is set already")
         return
     console.progress(
         "a rented machine deletes itself at its lease's expiry if it has a token. Create one in the cloud's console "
-        f"with exactly these scopes: {', '.join(SCOPES)}. Every process on the machine can read it, and it can delete "
-        "every machine of its team: use a team of its own"
+        f"with exactly these scopes: {', '.join(token_of.SCOPES)}. Every process on the machine can read it, and it "
+        "can delete every machine of its team: use a team of its own"
     )
     answer = typer.prompt("Token (not shown; empty: none)", default="", show_default=False, hide_input=True, err=True)
     if not answer.strip():
         console.warn("no token was stored: nothing is rented without --accept-risk")
         return
     token = SecretStr(answer.strip())
-    warning = check_token(settings, token)
+    warning = token_of.check_token(settings, token)
     if warning is not None:
         console.warn(warning)
-    console.progress(f"stored in {store_token(settings, token)}, readable by you only")
+    console.progress(f"stored in {token_of.store_token(settings, token)}, readable by you only")

@@ -195,7 +195,9 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
 @commands.command(epilog=examples(f"nightbench prepare {LLAMA}", f"nightbench prepare {LLAMA} --target digitalocean"))
 def prepare(
     suite: SuiteArgument,
-    target: Annotated[str, typer.Option(help="Cloud that nights will run on.")] = "digitalocean",
+    target: Annotated[
+        str, typer.Option(help="Cloud that nights will run on; default: the one that is set up.")
+    ] = "default",
     force: Annotated[
         bool, typer.Option("--force", help="Prepare a suite whose nights need --force, since they do not fit.")
     ] = False,
@@ -207,11 +209,13 @@ def prepare(
     Rents one machine for about an hour, unless the image exists; `nightbench plan` prints the cost. Prints the image's
     name.
     """
+    from flows.defaults import rented  # noqa: PLC0415
     from infra.bootstrap import require_second_net  # noqa: PLC0415
     from infra.loadgen.suite_file import require_runnable  # noqa: PLC0415
     from tasks.golden import require_images  # noqa: PLC0415
 
     settings = read_settings(accept_risk=accept_risk)
+    target = rented(settings, target)
     require_images(settings, target)
     require_second_net(settings, target)
     require_runnable(suite, target, poc=False, force=force, apply_rules=apply_rules)

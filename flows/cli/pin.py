@@ -44,12 +44,14 @@ def pin(suite: SuiteArgument) -> None:
 
 def _prices(settings: "Settings", suite: "Suite") -> "tuple[PinnedPrice, ...]":
     """The prices at every cloud with a token; none for a suite that rents nothing."""
-    from infra.bootstrap import RENTED_CLOUDS, clouds  # noqa: PLC0415
+    from infra.clouds.by_name import RENTED, set_up  # noqa: PLC0415
     from infra.leases.price_pins import pin_prices  # noqa: PLC0415
 
     if suite.machine.kind == "local":
         return ()
-    asked = [cloud for name, cloud in clouds(settings).items() if name in RENTED_CLOUDS]
-    if not asked:
-        console.warn("no prices are pinned: set NIGHTBENCH_DO_TOKEN to ask the cloud for them")
-    return tuple(price for cloud in asked for price in pin_prices(cloud, suite.machine))
+    found = set_up(settings)
+    if not found:
+        console.warn(
+            f"no prices are pinned: {'; '.join(filter(None, (one.why_closed(settings) for one in RENTED.values())))}"
+        )
+    return tuple(price for one in found.values() for price in pin_prices(one.open_cloud(settings), suite.machine))

@@ -1,4 +1,4 @@
-"""The Cloud port: list offers, rent a machine, find it again, and release it.
+"""The Cloud port: list offers, rent a machine, find it again, and release it; abilities.py has what only some can do.
 
 No method repeats a call that may have had its effect: infra.leases.acquire decides what a lost reply means.
 """
@@ -143,14 +143,6 @@ class Cloud(Protocol):
 
     def remove(self, leftover: Leftover) -> None:
         """Request once that it is deleted; does nothing if it is already gone."""
-        ...
-
-    def snapshot(self, machine_id: str, name: str) -> None:
-        """Start an image of a machine's disk; `snapshots` lists it under this name once it is complete."""
-        ...
-
-    def snapshots(self) -> list[Snapshot]:
-        """Every image that has our prefix, oldest first."""
         ...
 
 

@@ -4,10 +4,9 @@ import shutil
 from datetime import datetime
 from pathlib import Path
 
-from bench.errors import CloudRefusedError
 from bench.machine.names import PREFIX, MachineName
 from infra.clock import Clock, SystemClock
-from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer, Snapshot
+from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer
 from infra.engines import container
 from infra.processes import detached
 
@@ -87,13 +86,3 @@ class LocalCloud:
 
     def remove(self, leftover: Leftover) -> None:
         """Do nothing: there is no leftover."""
-
-    def snapshot(self, machine_id: str, name: str) -> None:
-        """Raise CloudRefusedError: this computer's disk is not copied."""
-        raise CloudRefusedError(
-            f"image {name} cannot be created: machine {machine_id} is this computer; use --target digitalocean"
-        )
-
-    def snapshots(self) -> list[Snapshot]:
-        """None."""
-        return []

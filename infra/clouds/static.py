@@ -26,7 +26,7 @@ from bench.errors import (
 from bench.machine.names import PREFIX, MachineName
 from bench.suite.machine import Machine
 from infra.clock import Clock, poll
-from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer, Snapshot
+from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer
 from infra.clouds.host_lease import LEASE, end, read_lease, take, this_process, who
 from infra.remote.deploy import HOME
 from infra.remote.host import Access, Host
@@ -253,13 +253,3 @@ class StaticCloud:
 
     def remove(self, leftover: Leftover) -> None:
         """Do nothing: there is no leftover."""
-
-    def snapshot(self, machine_id: str, name: str) -> None:
-        """Raise CloudRefusedError: the disk of your own host is not copied."""
-        raise CloudRefusedError(
-            f"image {name} of {machine_id} cannot be created: {self.name} is your own host; use --target digitalocean"
-        )
-
-    def snapshots(self) -> list[Snapshot]:
-        """None."""
-        return []

@@ -9,8 +9,8 @@ from datetime import timedelta
 from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
 from bench.machine.names import ImageName
 from infra.clock import Clock, poll
-from infra.clouds.cloud import Cloud, Leftover, Snapshot
-from infra.clouds.image_cloud import ImageCloud
+from infra.clouds.abilities import ImageCloud
+from infra.clouds.cloud import Leftover, Snapshot
 from infra.images.image_action import LOOK_EVERY_S, start_action
 from infra.reporting import Say, silent
 
@@ -18,7 +18,7 @@ LIFETIME = timedelta(days=30)
 KEEP = 3  # the newest, whatever their content
 
 
-def find_image(cloud: Cloud, clock: Clock, content: str) -> Snapshot | None:
+def find_image(cloud: ImageCloud, clock: Clock, content: str) -> Snapshot | None:
     """The complete image of this content that expires last; None where there is none."""
     named = [(ImageName.parse(snapshot.name, cloud.prefix), snapshot) for snapshot in cloud.snapshots()]
     fitting = [
@@ -76,7 +76,7 @@ def _made(cloud: ImageCloud, machine_id: str, name: str) -> Snapshot | None:
     return found[0] if found and state == "done" else None
 
 
-def delete_old_images(cloud: Cloud, *, keep: int = KEEP) -> list[str]:
+def delete_old_images(cloud: ImageCloud, *, keep: int = KEEP) -> list[str]:
     """Delete all but the newest images, whatever their content; return the names of the deleted ones."""
     whole = [one for one in cloud.snapshots() if (name := ImageName.parse(one.name, cloud.prefix)) and name.is_whole]
     old = whole[:-keep] if keep else whole

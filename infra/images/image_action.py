@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from bench.errors import CloudError, LostReplyError, NotAskedError
 from infra.clock import Clock, poll
-from infra.clouds.image_cloud import ActionState
+from infra.clouds.abilities import ActionState
 
 LOOK_EVERY_S = 30.0
 

@@ -5,8 +5,8 @@ A machine that is off is still billed: this does not release it.
 
 from bench.errors import LeaseError
 from infra.clock import Clock, poll
+from infra.clouds.abilities import ImageCloud, SwitchOff
 from infra.clouds.cloud import answer_or
-from infra.clouds.image_cloud import ImageCloud, SwitchOff
 from infra.reporting import Say, silent
 
 LOOK_EVERY_S = 5.0

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from bench.errors import CloudDeniedError, CloudError
 from infra.clock import Clock, poll
+from infra.clouds.abilities import ActionState, ImageCloud
 from infra.clouds.cloud import Leftover, Snapshot, answer_or
-from infra.clouds.image_cloud import ActionState, ImageCloud
 from infra.images.image_action import LOOK_EVERY_S, start_action
 from infra.reporting import Say
 

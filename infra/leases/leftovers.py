@@ -15,7 +15,7 @@ from infra.leases.release import release_by_name, release_lease
 from infra.ledger.ledger import Ledger
 from infra.ledger.releases import record_release
 from infra.processes import detached
-from infra.remote.ssh_keys import age_s, forget_keys, leases_with_keys
+from infra.remote.ssh_keys import age_s, forget_keys, keys_folder, leases_with_keys
 from infra.reporting import Say
 
 LOG = logging.getLogger("nightbench")
@@ -79,11 +79,6 @@ def _release_unrecorded(ledger_file: Path, clouds: Mapping[str, Cloud], lease_id
     if gone or any(cloud.is_shared for cloud in clouds.values()):  # else no cloud was searched where it may be billed
         record_release(ledger_file, lease_id, clock)
     return gone
-
-
-def keys_folder(data: Path) -> Path:
-    """The folder of the SSH keys of open leases."""
-    return data.absolute() / "keys"
 
 
 def delete_old_keys(data: Path, ledger_file: Path) -> None:

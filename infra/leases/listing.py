@@ -7,6 +7,7 @@ from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
 from bench.errors import LeaseError, ObjectStoreError
 from bench.record import StageCost
 from catalog.read import read_catalog
+from infra.clouds.abilities import ImageCloud
 from infra.clouds.cloud import Cloud
 from infra.leases.watchdog import is_watched
 from infra.ledger.ledger import Attempt, Lease, Ledger
@@ -61,7 +62,7 @@ def _unlisted(volumes: Sequence[RecordedVolume]) -> Iterator[StoredItem]:
 
 def _stored_at(cloud: Cloud, seen: set[str]) -> list[StoredItem]:
     try:
-        snapshots = cloud.snapshots()
+        snapshots = cloud.snapshots() if isinstance(cloud, ImageCloud) else []
         volumes = [one for one in cloud.leftovers() if one.sort == "volume"]
     except LeaseError as error:
         return [StoredItem(f"images and volumes at {cloud.name} are unknown: {error}", None)]

@@ -13,10 +13,11 @@ class Net:
     misses: str
 
 
-def nets_under(*, is_rented: bool, has_switch: bool, server: str | None) -> list[Net]:
+def nets_under(*, is_rented: bool, why_no_switch: str | None, server: str | None) -> list[Net]:
     """The nets under a night that is started on this computer; those of a rented machine only where it is rented.
 
-    `server` is the address of the Prefect server, whose worker may run nights and the reaper.
+    `why_no_switch` is how to let its machine delete itself; None if it does. `server` is the address of the Prefect
+    server, whose worker may run nights and the reaper.
     """
     deployed = ", the reap deployment" if server else ""
     here = [
@@ -51,10 +52,8 @@ def nets_under(*, is_rented: bool, has_switch: bool, server: str | None) -> list
         *here,
         Net(
             net="machine's own switch",
-            is_up=has_switch,
-            stands="at the lease's expiry"
-            if has_switch
-            else "off: run `nightbench doctor --fix`, or set NIGHTBENCH_DO_DEAD_MAN_TOKEN",
+            is_up=why_no_switch is None,
+            stands="at the lease's expiry" if why_no_switch is None else f"off: {why_no_switch}",
             misses="a revoked token; a machine that hangs or has no network; keys and volumes",
         ),
         Net(

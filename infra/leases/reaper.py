@@ -12,9 +12,8 @@ from datetime import datetime, timedelta
 from bench.errors import CloudDeniedError, CloudError, LedgerError, NightbenchError
 from bench.machine.names import ImageName, MachineName, VolumeName
 from infra.clock import Clock
+from infra.clouds.abilities import TagCloud, VolumeCloud
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
-from infra.clouds.tag_cloud import TagCloud
-from infra.clouds.volume_cloud import VolumeCloud
 from infra.leases.prefixes import by_prefix, prefix_of
 from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, release_lease
 from infra.leases.tags import unneeded_tags

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from bench.errors import CloudError
 from bench.machine.names import MachineName, TagName
+from infra.clouds.abilities import TagCloud
 from infra.clouds.cloud import Cloud
-from infra.clouds.tag_cloud import TagCloud
 
 ATTACH_MAX = timedelta(hours=1)  # within it, a volume that is being attached may not have its tag yet
 

@@ -23,8 +23,8 @@ from bench.errors import (
 )
 from bench.machine.names import VolumeName, used_tag
 from infra.clock import Clock, poll
+from infra.clouds.abilities import Volume, VolumeCloud
 from infra.clouds.cloud import LOOKS_FOR_NEW, Leftover, answer_or, look_every_s
-from infra.clouds.volume_cloud import Volume, VolumeCloud
 from infra.ledger.volumes import RecordedVolume, VolumeBook
 from infra.reporting import Say
 

@@ -28,6 +28,11 @@ class LeaseKeys:
     host_public: str
 
 
+def keys_folder(data: Path) -> Path:
+    """The folder of the SSH keys of open leases."""
+    return data.absolute() / "keys"
+
+
 def keys_of(folder: Path, lease_id: str) -> LeaseKeys:
     """The keys of a lease, created where there are none yet; on disk, readable by this user only, when this returns."""
     place = folder / lease_id

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel
 
 from bench.errors import NightbenchError
 from bench.machine_nights import shares_of
@@ -30,6 +30,7 @@ from flows.nightly import release_leftovers, try_machines
 from infra import bootstrap
 from infra.clock import Clock, SystemClock
 from infra.clouds.cloud import Cloud
+from infra.clouds.digitalocean import opening
 from infra.clouds.digitalocean.client import Calls
 from infra.leases import leftovers
 from infra.leases.reaper import Reaped
@@ -83,7 +84,7 @@ def surroundings(
         for name in ("now", "monotonic", "sleep"):
             patch.setattr(SystemClock, name, lambda _self, *given, name=name: getattr(clock, name)(*given))
         patch.setitem(Calls.__init__.__kwdefaults__ or {}, "jitter", random.Random(seed).random)
-        patch.setattr(bootstrap, "_digitalocean", _connected_once(bootstrap._digitalocean))  # noqa: SLF001
+        patch.setattr(opening, "open_cloud", _connected_once(opening.open_cloud))
         # To look through all processes of this computer costs more than the rest of a night; a storm starts none.
         patch.setattr("infra.processes.detached.orphans", lambda *_where: [])
         # A night judges nothing here, and what judges takes seconds to import.
@@ -99,9 +100,9 @@ def _folder(stack: ExitStack) -> Path:
     return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-proc-", dir=MEMORY)))
 
 
-def _connected_once(connect: Callable[[Settings, SecretStr], Cloud]) -> Callable[[Settings, SecretStr], Cloud]:
-    cached = lru_cache(lambda token: connect(Settings(), SecretStr(token)))
-    return lambda _settings, token: cached(token.get_secret_value())
+def _connected_once(connect: Callable[[Settings], Cloud]) -> Callable[[Settings], Cloud]:
+    cached = lru_cache(lambda _token: connect(Settings()))
+    return lambda settings: cached(settings.do_token)
 
 
 def live(place: Place, life: Life) -> None:

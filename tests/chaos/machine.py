@@ -27,6 +27,7 @@ from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.bootstrap import cloud_named, ledger
 from infra.clock import SystemClock
+from infra.clouds.abilities import ImageCloud
 from infra.engines.canary import CanaryRequest
 from infra.engines.engine_log import explain_log
 from infra.engines.server import EngineAt, RunningServer
@@ -94,7 +95,9 @@ class RentedMachine:
 
     def prepare(self, *_asked: object) -> Prepared:
         if self.life.snapshot is not None:
-            cloud_named(self.settings, "digitalocean").snapshot(self.machine_id, self.life.snapshot)
+            cloud = cloud_named(self.settings, "digitalocean")
+            assert isinstance(cloud, ImageCloud)
+            cloud.snapshot(self.machine_id, self.life.snapshot)
         if self.life.clock_off_s:
             self.step_clock(self.life.clock_off_s)
         self.work(self.life.work_s / 4)

@@ -16,9 +16,9 @@ from bench.machine.cloud_init import READY_FILE, HostKey, user_data
 from bench.machine.names import MachineName
 from flows.ending import handle_stop_signals
 from infra.clock import Clock
+from infra.clouds.abilities import Volume
 from infra.clouds.digitalocean.client import Calls, make_client
 from infra.clouds.digitalocean.cloud import AccountSetup
-from infra.clouds.volume_cloud import Volume
 from infra.leases.acquire import take_lease
 from infra.leases.ledger_recovery import open_ledger
 from infra.leases.reaper import Reaped, reap

@@ -13,10 +13,10 @@ from typing import Any
 import tasks.volumes
 from bench.machine.names import VolumeName
 from infra.clock import Clock
+from infra.clouds.abilities import Volume
 from infra.clouds.cloud import CloudMachine, MachineOrder
 from infra.clouds.digitalocean.cloud import DigitalOcean
 from infra.clouds.static import StaticCloud
-from infra.clouds.volume_cloud import Volume
 from infra.ledger.ledger import Intent, Ledger
 from infra.ledger.volumes import VolumeBook
 

@@ -9,9 +9,9 @@ from typing import Any
 import pydo
 import pytest
 
-import infra.clouds.dead_man_switch
 from bench.machine.cloud_init import DEADLINE_FILE, READY_FILE, DeadMan, HostKey, user_data
 from bench.machine.names import MachineName
+from infra.clouds.digitalocean import dead_man_switch
 from infra.remote.ssh_keys import keys_of
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
@@ -35,7 +35,7 @@ def test_a_machine_deletes_itself_by_a_token_that_can_do_nothing_else(tmp_path: 
         name = MachineName("abc", 1, datetime.now(UTC) + timedelta(hours=1))
         keys = keys_of(tmp_path / "keys", "abc")
         told = DeadMan(
-            program=Path(infra.clouds.dead_man_switch.__file__).read_text().replace("LOOK_S = 15.0", "LOOK_S = 0.5"),
+            program=Path(dead_man_switch.__file__).read_text().replace("LOOK_S = 15.0", "LOOK_S = 0.5"),
             endpoint=cloud.url,
             token=cloud.add_token("droplet:read", "droplet:delete"),
             machine_name=str(name),

@@ -14,7 +14,7 @@ from bench.suite.suite import Suite
 from catalog.read import machine_size, read_catalog
 from warehouse.lake.query import run_sql
 from warehouse.rows.records import read_night
-from warehouse.suite_report.ceilings import CLOUD, memory_fit_rows, roofline_rows
+from warehouse.suite_report.ceilings import memory_fit_rows, roofline_rows
 from warehouse.suite_report.commands import command_rows
 from warehouse.suite_report.measured import Measured, NightValues, newest_night, read_values, require_metrics
 from warehouse.suite_report.published import beside, differing_terms, figure_of_columns, find_figure
@@ -174,7 +174,7 @@ def _cost(
     Each kind of token alone carries the whole price, so the three are not added.
     """
     del table
-    size = machine_size(CLOUD, suite.machine.kind)
+    size = machine_size(None, suite.machine.kind)
     listed = None if size is None else size.usd_per_hour
     paid = next((one.fact("usd_per_hour") for one in values.scenarios.values() if one.fact("usd_per_hour")), None)
     for name, usd in (("at the night's own price", paid), ("at the listed price", listed)):
@@ -202,7 +202,7 @@ def _memory(
 ) -> Iterator[dict[str, Any]]:
     """What the weights and the largest load of each model need, by the catalogue; the KV cache as found."""
     del table
-    fits = fits_of(suite, plan_runs(suite, suite.seed), machine_size(CLOUD, suite.machine.kind), read_catalog())
+    fits = fits_of(suite, plan_runs(suite, suite.seed), machine_size(None, suite.machine.kind), read_catalog())
     for model in suite.models:
         fit = fits.get(model.name)
         tokens = [values.of(one.name).fact("kv_cache_tokens") for one in scenarios if one.model.name == model.name]

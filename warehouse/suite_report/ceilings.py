@@ -14,7 +14,6 @@ from bench.suite.suite import Suite
 from catalog.read import find_gpu, find_model, machine_size, read_catalog
 from warehouse.suite_report.measured import Measured, NightValues
 
-CLOUD = "digitalocean"  # whose kinds of machines and prices the catalogue lists
 RATE = "output_throughput_tok_per_s"
 PRECISIONS = ("bf16", "fp8", "int4")
 
@@ -41,14 +40,12 @@ def roofline_rows(
 
 def _gpu_of(machine: Machine) -> str:
     """The GPU of a kind of machine by the catalogue, else as the suite names it."""
-    size = machine_size(CLOUD, machine.kind)
+    size = machine_size(None, machine.kind)
     return size.gpu if size else str(machine.gpu)
 
 
 def _ceilings(first: Scenario) -> dict[str, Any]:
-    known = replica_of(
-        first.model, first.engine, first.machine, machine_size(CLOUD, first.machine.kind), read_catalog()
-    )
+    known = replica_of(first.model, first.engine, first.machine, machine_size(None, first.machine.kind), read_catalog())
     if known is None:
         return dict.fromkeys(("gpus", "single_stream_tok_per_s", "prefill_tok_per_s", "decode_tok_per_s"))
     model, group = known
@@ -109,7 +106,7 @@ def memory_fit_rows(
     names = dict.fromkeys(_model(model.source) for model in suite.models)
     models = [known for name in names if (known := find_model(name)) is not None]
     for machine in suite.machines:
-        size = machine_size(CLOUD, machine.kind)
+        size = machine_size(None, machine.kind)
         gpu = find_gpu(_gpu_of(machine))
         if gpu is None:
             continue

@@ -20,7 +20,7 @@ from bench.errors import (
 )
 from bench.machine.names import PREFIX, MachineName, is_alike
 from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, MachineOrder, Offer
-from infra.clouds.digitalocean.base_images import base_image
+from infra.clouds.digitalocean.base_images import base_image, gpu_vendor
 from infra.clouds.digitalocean.client import Calls, TimedClient, page_of
 from infra.clouds.digitalocean.images import ImageCalls
 from infra.clouds.digitalocean.parsing import by_id, leftover_of, machine_of, offers_of
@@ -96,11 +96,19 @@ class DigitalOcean(ImageCalls, TagCalls, VolumeCalls):
         rows = self._calls.pages("regions:read", lambda page: self._client.regions.list(**page_of(page)), "regions")
         return [row["slug"] for row in rows]
 
+    def base_image(self, kind: str) -> str:
+        """Return NIGHTBENCH_DO_IMAGE, else the base image with the driver for a size's GPUs."""
+        return self._account.image or base_image(kind)
+
+    def gpu_vendor(self, kind: str) -> str | None:
+        """Return the vendor by the size's slug, so that a size which is not sold now has one too."""
+        return gpu_vendor(kind)
+
     def rent(self, order: MachineOrder) -> CloudMachine:
         """Send one POST, after the lease's key is registered; nothing is sent twice that may have had an effect."""
         keys = keys_of(self._keys, order.name.lease_id)
         self._register(str(order.name), keys)
-        image = order.image or self._account.image or base_image(order.offer.kind)
+        image = order.image or self.base_image(order.offer.kind)
         body = {
             "name": str(order.name),
             "region": order.offer.region,

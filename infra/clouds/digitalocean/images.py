@@ -3,10 +3,10 @@
 from typing import Any
 
 from bench.machine.names import is_alike
+from infra.clouds.abilities import ActionState, SwitchOff
 from infra.clouds.cloud import Snapshot
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.parsing import snapshot_of
-from infra.clouds.image_cloud import ActionState, SwitchOff
 
 ACTION_STATES: dict[str, ActionState] = {"in-progress": "running", "completed": "done", "errored": "failed"}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from bench.errors import CloudDeniedError, CloudLimitError, CloudRefusedError, CloudUnknownError
 from bench.machine.names import TagName
+from infra.clouds.abilities import Tag
 from infra.clouds.digitalocean.client import Calls, page_of
-from infra.clouds.tag_cloud import Tag
 
 
 class TagCalls:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.machine.names import VolumeName, is_alike
+from infra.clouds.abilities import Volume
 from infra.clouds.digitalocean.client import Calls, page_of
 from infra.clouds.digitalocean.tags import with_tags
-from infra.clouds.volume_cloud import Volume
 
 
 class VolumeCalls:

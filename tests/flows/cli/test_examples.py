@@ -17,6 +17,7 @@ from bench.suite.machine import regions_of
 from bench.suite.parse import parse_suite
 from flows.cli import app
 from flows.cli.nights import LLAMA
+from infra.bootstrap import image_cloud
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage.bucket import upload_night
@@ -113,8 +114,9 @@ def copy_suites(here: Path, registry: RegistryEmulator) -> None:
 
 def plant_golden_image(cloud: Emulator) -> None:
     """Let the account have the image that the examples of `prepare` would make, wherever their suite wants it."""
-    night = make_night(Path(LLAMA), "digitalocean", poc=True)
-    name = ImageName(content_for(Settings(), night), datetime.now(UTC) + timedelta(days=1))
+    night, account = make_night(Path(LLAMA), "digitalocean", poc=True), image_cloud(Settings(), "digitalocean")
+    assert account is not None
+    name = ImageName(content_for(account, night), datetime.now(UTC) + timedelta(days=1))
     cloud.plant_snapshot(str(name), foreign=False).regions = list(regions_of(night.suite.machine))
 
 

@@ -144,7 +144,7 @@ def test_a_tracked_tag_is_resolved_anew_for_each_night_and_for_no_draft(world: W
 
 
 def test_prices_of_today_are_pinned_where_a_cloud_tells_them(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "no prices are pinned: set NIGHTBENCH_DO_TOKEN" in world.pin().output
+    assert "no prices are pinned: no token for digitalocean: set NIGHTBENCH_DO_TOKEN" in world.pin().output
 
     with Emulator() as cloud:
         monkeypatch.setenv("NIGHTBENCH_DO_TOKEN", cloud.token)

@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 from bench.errors import LeaseError, UsageError
 from bench.machine.names import MachineName
 from flows.cli import app
-from infra.bootstrap import first_boot, nets, require_second_net, unguarded_limit
-from infra.clouds.dead_man_token import FILE, read_token
+from infra.bootstrap import nets, require_second_net, unguarded_limit
+from infra.clouds.digitalocean.dead_man_token import FILE, read_token
+from infra.clouds.digitalocean.opening import first_boot
 from infra.remote.ssh_keys import keys_of
 from infra.settings import Settings
 from tests.emulators.digitalocean import Emulator

@@ -9,8 +9,8 @@ import pytest
 
 from bench.errors import CloudError, CloudLimitError, CloudRefusedError, LeaseError, LedgerError
 from bench.machine.names import VolumeName, last_used
+from infra.clouds.abilities import Volume
 from infra.clouds.cloud import Leftover
-from infra.clouds.volume_cloud import Volume
 from infra.leases.listing import stored_items
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
 from infra.ledger.ledger import Lease

@@ -14,8 +14,8 @@ import pytest
 
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, LeaseError, LostReplyError
 from bench.machine.names import MachineName
-from infra.clouds import dead_man_switch
 from infra.clouds.cloud import MachineOrder
+from infra.clouds.digitalocean import dead_man_switch
 from infra.clouds.digitalocean.client import Calls
 from infra.clouds.digitalocean.cloud import DigitalOcean
 from infra.leases.offers import Choice

@@ -10,7 +10,6 @@ from pydantic import SecretStr
 
 from bench.errors import CloudDeniedError, CloudUnknownError, UsageError
 from infra.clock import SystemClock
-from infra.clouds.digitalocean.client import Calls, make_client
 from infra.settings import Settings
 from nights.durable import make_folder, rename, sync
 
@@ -56,6 +55,8 @@ def check_token(settings: Settings, token: SecretStr) -> str | None:
 
     Raises CloudDeniedError, with the scope, if the cloud rejects it or it lacks one of SCOPES.
     """
+    from infra.clouds.digitalocean.client import Calls, make_client  # noqa: PLC0415
+
     client: Any = make_client(token, settings.do_endpoint, settings.do_ca)
     calls = Calls("digitalocean", SystemClock())
     calls.repeat("droplet:read", lambda: client.droplets.list(per_page=1), "droplets")

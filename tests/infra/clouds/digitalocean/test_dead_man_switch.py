@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from infra.clouds import dead_man_switch
-from infra.clouds.dead_man_switch import Instructions, is_due
+from infra.clouds.digitalocean import dead_man_switch
+from infra.clouds.digitalocean.dead_man_switch import Instructions, is_due
 
 PROGRAM = Path(dead_man_switch.__file__)
 TOLD = Instructions("https://127.0.0.1:1", "token", "nb-one-a1-x1000", deadline=1000, ca=None)

@@ -1,0 +1,17 @@
+"""The clouds that machines are rented from, by name: `RENTED[name]` opens one."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from infra.clouds.digitalocean import opening as digitalocean
+from infra.clouds.module import CloudModule
+from infra.settings import Settings
+
+# To add a cloud, write its folder and name it here. `default` rents from the first one that is set up.
+_OPENINGS: tuple[CloudModule, ...] = (digitalocean,)
+RENTED: Mapping[str, CloudModule] = MappingProxyType({one.NAME: one for one in _OPENINGS})
+
+
+def set_up(settings: Settings) -> dict[str, CloudModule]:
+    """The clouds that machines can be rented from with these settings."""
+    return {name: one for name, one in RENTED.items() if one.why_closed(settings) is None}

@@ -1,0 +1,53 @@
+"""A cloud is one folder and one name in a table: nothing else imports it or compares its name."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.clouds.by_name import RENTED
+
+ROOT = Path(__file__).parents[3]
+TABLE = ROOT / "infra" / "clouds" / "by_name.py"
+SOURCES = {
+    path: ast.parse(path.read_text())
+    for room in ("bench", "catalog", "nights", "meter", "infra", "warehouse", "tasks", "flows")
+    for path in (ROOT / room).rglob("*.py")
+}
+
+
+@pytest.mark.parametrize("name", RENTED)
+def test_only_the_table_imports_a_clouds_folder(name: str) -> None:
+    folder = ROOT / "infra" / "clouds" / name
+    importers = [
+        path
+        for path, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"infra.clouds.{name}.")
+        if not path.is_relative_to(folder)
+    ]
+
+    assert importers == [TABLE]
+
+
+@pytest.mark.parametrize("name", RENTED)
+def test_no_file_outside_a_clouds_folder_has_its_name_as_a_value(name: str) -> None:
+    folder = ROOT / "infra" / "clouds" / name
+    named = [
+        path.relative_to(ROOT)
+        for path, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value == name and not path.is_relative_to(folder)
+    ]
+
+    assert named == []
+
+
+def test_the_table_imports_no_clouds_client_library() -> None:
+    code = "import sys, infra.bootstrap; print([name for name in ('pydo', 'azure', 'requests') if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
