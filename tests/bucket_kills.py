@@ -5,6 +5,7 @@ bucket, and RANDOM times at random moments of its CPU time. The bucket is a proc
 thread when it forks.
 """
 
+import gc
 import hashlib
 import json
 import os
@@ -318,9 +319,12 @@ def main(folder: Path, name: str, steps: int, randoms: int) -> None:
     os.environ.update(KEYS | {"NIGHTBENCH_S3_ENDPOINT": server.stdout.readline().strip()})
     if name in {"load", "rebuild"}:
         os.environ["NIGHTBENCH_LAKE"] = f"s3://{BUCKET}/lake"
+    _store()  # each child inherits what a first client parses, which takes it longer than an upload
+    gc.freeze()
     try:
         _kill(Kills(folder, name), steps, randoms)
     finally:
+        gc.unfreeze()
         server.terminate()
         server.wait()
 
