@@ -41,10 +41,14 @@ class Steady:
 
 @dataclass(frozen=True)
 class Slope:
-    """How much throughput changed from begin to end of a window, as a share of its mean, and the standard error."""
+    """How much throughput changed from begin to end of a window, as a share of its mean, and the standard error.
+
+    `autocorrelation`: of each part's distance from the line with that of the next part.
+    """
 
     share: float
     standard_error: float
+    autocorrelation: float = 0.0
 
     @property
     def beyond_noise(self) -> float:
@@ -73,4 +77,5 @@ def slope(parts: Floats) -> Slope | None:
     per_window = float((at * parts).sum() / (at * at).sum())
     residual = parts - mean - per_window * at
     variance = float((residual * residual).sum()) / (len(parts) - 2)
-    return Slope(per_window / mean, math.sqrt(variance / float((at * at).sum())) / mean)
+    autocorrelation = float((residual[1:] * residual[:-1]).sum() / (residual * residual).sum()) if variance else 0.0
+    return Slope(per_window / mean, math.sqrt(variance / float((at * at).sum())) / mean, autocorrelation)

@@ -13,12 +13,12 @@ from bench.audit.evidence.lengths import chance_of_lengths
 from bench.audit.evidence.rounding import looseness
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, ratio
-from bench.steady import PARTS, slope
+from bench.steady import PARTS, T_999, slope
 
-NOT_REACHED = 0.85  # of the requested concurrency; below it a cold start looks like a missing load
-T_975 = 2.101  # Student's t, two-sided 95 %, for the PARTS - 2 degrees of freedom of a line through them
+NOT_REACHED = 0.85  # of the asked concurrency; below it a cold start cannot be told from a load that never was
 PART_MIN = 5  # requests of a part whose mean says something
 STANDARD_ERRORS = 3.0  # of a Poisson count
+AUTOCORRELATION_MAX = 0.9  # of so few parts; more could not be told from a line
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _stray(claim: Claim, count: int) -> float:
 
 
 def _rising(answered: SuccessfulRequests) -> EvidenceByColumn:
-    """How much TTFT and the number in flight rose through the window, by the lower end of its 95 % interval."""
+    """How much TTFT and the number in flight rose through the window, by the lower end of its 99.9 % interval."""
     start, ttft, e2el = answered.start_s, answered.ttft_s, answered.e2el_s
     lacking = MissingInput("the send times and latencies of enough requests are missing")
     if start is None or ttft is None or e2el is None or not len(start):
@@ -175,4 +175,13 @@ def _rising(answered: SuccessfulRequests) -> EvidenceByColumn:
 def _rise(values: Floats) -> float:
     parts = np.array([part.mean() for part in np.array_split(values[~np.isnan(values)], PARTS)])
     line = slope(parts)
-    return 0.0 if line is None else line.share - T_975 * line.standard_error
+    return 0.0 if line is None else line.share - T_999 * line.standard_error * _widened(line.autocorrelation)
+
+
+def _widened(autocorrelation: float) -> float:
+    """How much wider an interval is where each part resembles the one before it, as a queue's lengths do.
+
+    Such parts are worth (1 - r) / (1 + r) times as many independent ones, as in an autoregressive series of order 1.
+    """
+    shared = min(max(0.0, autocorrelation), AUTOCORRELATION_MAX)
+    return sqrt((1 + shared) / (1 - shared))

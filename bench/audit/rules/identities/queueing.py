@@ -75,9 +75,9 @@ QUEUEING_RULES: tuple[Rule, ...] = (
             "requests accumulated during the window, by at least {value:.0%}: the latencies depend on its length"
         ),
         origin=(
-            "chosen by Nightbench: the lower end of the 95 % interval of a line through TTFT or the requests"
-            " in flight, as a share of the mean. Queues fluctuate by themselves, so half of the mean still "
-            "passes"
+            "chosen by Nightbench: the lower end of the 99.9 % interval of a line through TTFT or the requests"
+            " in flight, as a share of the mean; wider where neighbouring parts of the window resemble each other."
+            " Queues fluctuate by themselves, so half of the mean still passes"
         ),
     ),
     Rule(
