@@ -47,3 +47,11 @@ def whole(body: bytes, status: int = 200, kind: str = "application/json") -> byt
 def dropped(answer: bytes) -> list[bytes]:
     """An answer byte by byte."""
     return [bytes([one]) for one in answer]
+
+
+def forwarded(request: bytes, server: tuple[str, int]) -> Iterator[bytes]:
+    """What another server answers to a request."""
+    with socket.create_connection(server) as connection:
+        connection.sendall(request.replace(b"HTTP/1.1\r\n", b"HTTP/1.1\r\nConnection: close\r\n", 1))
+        while piece := connection.recv(1 << 16):
+            yield piece

@@ -2,9 +2,11 @@
 
 import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, repeat
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -17,11 +19,17 @@ from infra.engines.server import RunningServer
 from infra.ledger.ledger import Ledger
 from infra.loadgen.suite_file import make_night
 from infra.storage import store
-from tests.emulators.strange_server import strange_server
+from infra.storage.store import PARTIAL
+from tests.emulators.strange_server import forwarded, strange_server
 from tests.flows.conftest import NightFixture
 from tests.flows.test_endpoint import write_suite
+from tests.meter.conftest import StartTruth, start_truth
 
-STOP_PATIENCE_S = 120.0  # a night ends within seconds; the rest is for a busy computer
+__all__ = ["start_truth"]  # a fixture
+DROP_S = 0.05
+STOPPED_WITHIN_S = 10.0  # a read's own deadline is as long: one that waits for it has all those drops
+STOP_PATIENCE_S = 120.0  # for a busy computer, on which the server drips no faster than the night ends
+HEALTHY_REQUESTS = 20  # what a night asks before its load, and a few requests of the load
 
 
 @pytest.mark.usefixtures("calibrated", "nights_without_prefect")
@@ -54,19 +62,33 @@ def records_of(house: NightFixture, night: str) -> list[Path]:
     return list((house.data / "runs" / night).glob("*/*/record.json"))
 
 
-def test_a_night_before_a_dripping_server_ends_when_it_is_told_to(served: NightFixture) -> None:
-    is_reached = threading.Event()
+@pytest.mark.parametrize("where", ["before the load", "in the load"])
+def test_a_night_reads_no_further_of_a_dripping_server_once_it_is_terminated(
+    served: NightFixture, start_truth: StartTruth, where: str
+) -> None:
+    healthy = 0 if where == "before the load" else HEALTHY_REQUESTS
+    is_reached, is_over, requests, drops = threading.Event(), threading.Event(), Counter[bool](), Counter[bool]()
+    truth = urlsplit(start_truth().url)
 
-    def drip(_request: bytes) -> Iterator[bytes]:
+    def answer(request: bytes) -> Iterator[bytes]:
+        requests[is_over.is_set()] += 1
+        if requests.total() <= healthy:
+            yield from forwarded(request, (truth.hostname or "", truth.port or 0))
+            return
         is_reached.set()
-        return chain([b"HTTP/1.1 200 OK\r\n"], repeat(b"x"))
+        yield b"HTTP/1.1 200 OK\r\n"
+        while True:
+            drops[is_over.is_set()] += 1
+            yield b"x"
 
-    with strange_server(drip, 0.2) as url:
+    with strange_server(answer, DROP_S) as url:
         night = served.start("run", str(write_suite(served)), "--target", url)
         assert is_reached.wait(STOP_PATIENCE_S)
-
+        is_over.set()
         night.send_signal(signal.SIGTERM)
-
         out, err = night.communicate(timeout=STOP_PATIENCE_S)
+
     assert night.returncode == 143, out + err
-    assert served.leftovers() == []
+    assert requests[True] == 0
+    assert drops[True] * DROP_S < STOPPED_WITHIN_S
+    assert [left for left in served.leftovers() if PARTIAL not in left] == []
