@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import LeaseError, LedgerError, LostReplyError
 from bench.machine.names import MachineName
-from infra.clock import Clock, SystemClock
+from infra.clock import SystemClock
 from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder
 from infra.clouds.local import LocalCloud
 from infra.leases.acquire import take_lease
@@ -99,79 +99,6 @@ while not pid_file.exists() or not pid_file.read_text():
 os.kill(os.getpid(), signal.SIGKILL)
 """
     subprocess.run([sys.executable, "-c", code], check=False, timeout=300, cwd=Path(__file__).parents[3])
-
-
-class CloudContract:
-    """The contract of every cloud; one subclass for each, with fixtures of its own where it needs them."""
-
-    kind = "local"
-
-    def take(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> Lease:
-        return take_lease(cloud, ledger, clock, LeaseRequest((Choice(self.kind),), minutes=10), night="2026-01-01")
-
-    @pytest.fixture
-    def clock(self) -> Clock:
-        return SteppingClock()
-
-    def test_a_rented_machine_is_found(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
-        lease = self.take(cloud, ledger, clock)
-
-        assert ids(cloud) == [lease.machine_id]
-
-    def test_a_rented_machine_is_found_by_its_name_and_by_its_id(
-        self, cloud: Cloud, ledger: Ledger, clock: Clock
-    ) -> None:
-        lease = self.take(cloud, ledger, clock)
-
-        assert [found.machine_id for found in cloud.find(str(lease.name))] == [lease.machine_id]
-        assert cloud.find_by_id(str(lease.machine_id)) is not None
-
-    def test_taking_a_lease_again_in_one_night_continues_the_first(
-        self, cloud: Cloud, ledger: Ledger, clock: Clock
-    ) -> None:
-        assert self.take(cloud, ledger, clock) == self.take(cloud, ledger, clock)
-        assert len(cloud.find_ours()) == 1
-
-    def test_a_lease_has_the_machine_and_its_address(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
-        lease = self.take(cloud, ledger, clock)
-
-        assert (lease.kind, lease.state, lease.attempt) == (self.kind, "held", 1)
-        assert lease.address is not None
-        assert [attempt.outcome for attempt in ledger.attempts()] == ["rented"]
-
-    def test_a_released_machine_is_not_found(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
-        lease = self.take(cloud, ledger, clock)
-
-        gone = release_lease(cloud, ledger, clock, lease.lease_id)
-
-        assert (cloud.find_ours(), gone.state) == ([], "released")
-
-    def test_releasing_a_lease_twice_changes_nothing(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
-        lease = self.take(cloud, ledger, clock)
-
-        first = release_lease(cloud, ledger, clock, lease.lease_id)
-
-        assert release_lease(cloud, ledger, clock, lease.lease_id) == first
-
-    def test_releasing_a_machine_that_is_gone_is_not_an_error(self, cloud: Cloud) -> None:
-        cloud.release("never-was")
-        cloud.release("4711")
-
-        assert cloud.find_ours() == []
-
-    def test_an_unknown_machine_is_not_found(self, cloud: Cloud) -> None:
-        assert cloud.find_by_id("4711") is None
-        assert cloud.find("nb-01k9x-a1-x5") == []
-
-    def test_a_kind_that_is_not_offered_rents_nothing(self, cloud: Cloud, ledger: Ledger, clock: Clock) -> None:
-        with pytest.raises(LeaseError, match="offers no machine of kind 'abacus'"):
-            take_lease(cloud, ledger, clock, LeaseRequest((Choice("abacus"),), minutes=1), night="2026-01-01")
-
-        assert (ledger.leases(), cloud.find_ours()) == ([], [])
-
-
-class TestLocalCloud(CloudContract):
-    pass
 
 
 class MuteCloud(LocalCloud):

@@ -1,4 +1,4 @@
-"""DigitalOcean by pydo: the contract of every cloud, and what only this one has."""
+"""DigitalOcean by pydo: what only this cloud has; tests/infra/clouds/test_contract.py has what all have."""
 
 import http.client
 import json
@@ -17,30 +17,11 @@ from bench.machine.names import MachineName
 from infra.clouds.cloud import MachineOrder
 from infra.clouds.digitalocean import dead_man_switch
 from infra.clouds.digitalocean.client import Calls
-from infra.clouds.digitalocean.cloud import DigitalOcean
 from infra.leases.offers import Choice
-from infra.ledger.ledger import Ledger
 from infra.remote.ssh_keys import fingerprint, forget_keys, keys_of, leases_with_keys
 from infra.settings import PricedSize
 from tests.emulators.virtual_clock import VirtualClock
-from tests.infra.clouds.test_cloud import CloudContract
 from tests.infra.rented import DROPLETS, KIND, ONE_DROPLET, Rig
-
-
-class TestDigitalOcean(CloudContract):
-    kind = KIND
-
-    @pytest.fixture
-    def cloud(self, rig: Rig) -> DigitalOcean:
-        return rig.cloud
-
-    @pytest.fixture
-    def clock(self, rig: Rig) -> VirtualClock:
-        return rig.clock
-
-    @pytest.fixture
-    def ledger(self, rig: Rig) -> Ledger:
-        return rig.ledger
 
 
 def order(rig: Rig, kind: str = KIND, region: str = "atl1") -> MachineOrder:
