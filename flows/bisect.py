@@ -21,11 +21,18 @@ from infra.loadgen.suite_file import read_suite
 from infra.loadgen.suite_lock import lock_file
 from infra.storage import store
 from nights.durable import write_text
-from warehouse.trends.leases import own_leases
+from warehouse.lake.query import ask
 from warehouse.trends.own_series import own_series
 
 FOLDER = "bisections"
 Measure = Callable[[str, Path], Measured]  # runs a night of a candidate by its suite
+
+# Each candidate is measured anew, so that a doubt about an earlier night excludes no version.
+_VERSIONS = """
+SELECT engine_version_found FROM measurements
+WHERE outcome = 'measured' AND engine_version_found IS NOT NULL AND is_control IS NOT TRUE
+GROUP BY ALL ORDER BY min(started_at)
+"""
 
 
 def state_file(data: Path, search: Bisection) -> Path:
@@ -108,13 +115,8 @@ def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def known_versions(data: Path) -> list[str]:
-    """The engine versions of our accepted measurements, in the order in which they were first measured."""
-    first: dict[str, float] = {}
-    for lease in own_leases(data):
-        version = lease.facts.get("engine_version", "")
-        at = lease.point.at.timestamp()
-        first[version] = min(at, first.get(version, at))
-    return sorted(filter(None, first), key=lambda version: first[version])
+    """The engine versions that we measured, accepted or not, in the order in which they were first measured."""
+    return [version for (version,) in ask(data, _VERSIONS).rows]
 
 
 def require_listed(listed: Sequence[str], ends: Sequence[str]) -> None:

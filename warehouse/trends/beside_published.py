@@ -11,7 +11,7 @@ from bench.trends.difference import Difference, Repeats, Sample, difference_of
 from bench.trends.series import Point, SeriesKey
 from bench.trends.sides import Compared, Lease, Pair, Refusal, judged, known, sample_of
 from warehouse.lake.query import run_sql
-from warehouse.trends.choose import choose_side
+from warehouse.trends.choose import choose_measured
 
 PREFIX = "published:"
 # A published metric: ours, and what its number is multiplied by; as in the view beside_published.
@@ -49,7 +49,7 @@ def compare_published(data: Path, leases: Sequence[Lease], one: str, other: str)
         raise UsageError(f"{one} and {other} are both published: name a measured side, such as a night")
     text, side = (one, other) if is_published(one) else (other, one)
     row = _figure(data, text)
-    chosen = choose_side(side, leases)
+    chosen = choose_measured(data, side, leases)
     ours: dict[SeriesKey, list[Lease]] = defaultdict(list)
     for lease in leases:
         if lease.key.metric == METRICS[row["metric"]][0] and chosen.has(lease.facts):

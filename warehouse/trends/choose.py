@@ -3,13 +3,48 @@
 import glob
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 from bench.errors import UsageError
 from bench.trends.series import STACK_FIELDS
 from bench.trends.sides import Facts, Lease, Side
+from bench.wording import counted
+from warehouse.lake.query import ask
 
 BARE = ("night", "engine_version", "gpu", "suite", "variant")  # what a text without `=` may be
 KEYS = (*BARE, "engine", "model", "precision", "parallelism", "scenario", "client", "source", "lease_id", *STACK_FIELDS)
+
+_VERDICTS = """
+SELECT verdict, count(*), max(night) FROM measurements
+WHERE is_control IS NOT TRUE AND list_contains([night, engine_version_found, suite, gpus[1]], $1)
+GROUP BY verdict ORDER BY verdict
+"""
+
+
+def choose_measured(data: Path, text: str, leases: Sequence[Lease]) -> Side:
+    """The side of a text, as `choose_side` finds it; where all its measurements are in doubt, the error says so."""
+    try:
+        return choose_side(text, leases)
+    except UsageError as error:
+        why = _why_left_out(data, text)
+        if why is None:
+            raise
+        raise UsageError(why) from error
+
+
+def _why_left_out(data: Path, text: str) -> str | None:
+    """Why nothing of a text is compared, though the warehouse has measurements of it; None where it has none."""
+    name = text.partition("=")[2] or text
+    rows = ask(data, _VERDICTS, (name,)).rows
+    counts = {verdict: count for verdict, count, _ in rows}
+    if not counts or "accepted" in counts:
+        return None
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    total = counted(sum(counts.values()), "run")
+    why = f"`nightbench sql \"FROM findings_worst WHERE night = '{max(night for *_, night in rows)}'\"` says why"
+    return (
+        f"{text} has {total} in the warehouse and none is accepted ({verdicts}); only accepted runs are compared: {why}"
+    )
 
 
 def choose_side(text: str, leases: Sequence[Lease]) -> Side:

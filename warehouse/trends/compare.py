@@ -14,7 +14,7 @@ from bench.trends.sides import ORDER, Compared, Pair, compare_sides
 from bench.trends.student import quantile
 from bench.wording import counted
 from warehouse.trends.beside_published import compare_published, is_published
-from warehouse.trends.choose import choose_side
+from warehouse.trends.choose import choose_measured
 from warehouse.trends.leases import history_leases, own_leases
 
 NO_LOSS = "one lease says nothing of the noise between leases, so that no loss can be confirmed there"
@@ -69,10 +69,10 @@ def compare(data: Path, one: str, other: str) -> Comparison:
     if is_published(one) or is_published(other):
         return Comparison(one, other, compare_published(data, leases, one, other))
     try:
-        sides = [choose_side(text, leases) for text in (one, other)]
+        sides = [choose_measured(data, text, leases) for text in (one, other)]
     except UsageError:
         leases += history_leases(data)
-        sides = [choose_side(text, leases) for text in (one, other)]
+        sides = [choose_measured(data, text, leases) for text in (one, other)]
     return Comparison(one, other, compare_sides(leases, *sides))
 
 

@@ -5,10 +5,24 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UsageError
-from tests.warehouse.conftest import NEW, OLD
+from flows.bisect import known_versions
+from tests.warehouse.conftest import NEW, NIGHT, OLD
+from tests.warehouse.folders import QUIET, Shape, Told, write_night, write_run
+from warehouse.load import load_night
 from warehouse.trends.compare import compare, few_values, geometric_means
 
 MEDIAN = "tpot_p50_ms"
+DOUBTED = Told(engine_version="0.32.0+mine", host_use=QUIET.model_copy(update={"other_cpu_share": 0.06}))
+
+
+@pytest.fixture(scope="module")
+def doubted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose only run is suspect: other processes took 6 % of the CPU time."""
+    data = tmp_path_factory.mktemp("doubted")
+    night = write_night(data, NIGHT, {"chat": Shape()})
+    write_run(data, night, night.runs[0], Shape(), DOUBTED)
+    assert load_night(data, NIGHT).verdicts == {"suspect": 1}
+    return data
 
 
 def test_a_slower_engine_version_is_a_confirmed_loss_of_about_its_size(versions: Path) -> None:
@@ -43,3 +57,17 @@ def test_a_published_range_is_wrong_usage(versions: Path) -> None:
 )
 def test_a_table_counts_the_values_of_a_field_that_has_many(stated: str, shown: str) -> None:
     assert few_values(stated) == shown
+
+
+@pytest.mark.parametrize("side", ["{night}", "0.32.0+mine", "night={night}"])
+def test_a_night_of_suspect_runs_is_not_compared_and_the_error_says_why(doubted: Path, side: str) -> None:
+    text = side.format(night=NIGHT)
+    with pytest.raises(UsageError) as refused:
+        compare(doubted, text, text)
+
+    assert str(refused.value).startswith(f"{text} has 1 run in the warehouse and none is accepted (1 suspect); only ")
+    assert f"FROM findings_worst WHERE night = '{NIGHT}'" in str(refused.value)
+
+
+def test_a_version_that_is_known_of_suspect_runs_alone_can_be_bisected(doubted: Path) -> None:
+    assert known_versions(doubted) == ["0.32.0+mine"]
