@@ -38,6 +38,7 @@ def start(
 ) -> None:
     """Set up what every command shares."""
     quiet_environment()
+    console.repeat_data(data)
     if data is not None:
         os.environ["NIGHTBENCH_DATA"] = str(data.absolute())
 

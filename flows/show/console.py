@@ -4,8 +4,11 @@ What is printed may be a machine's or a file's words, so control characters are 
 """
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -22,6 +25,19 @@ VERDICT_STYLES = {
     "not-run": "dim",
 }
 UNLIMITED_WIDTH = 10_000
+_ADVICE = "`nightbench "
+_DATA = ContextVar[Path | None]("data", default=None)
+
+
+def repeat_data(data: Path | None) -> None:
+    """Let each command that a sentence advises name this data folder, as the one that is running does."""
+    _DATA.set(data)
+
+
+def _said(text: str) -> str:
+    data = _DATA.get()
+    advice = _ADVICE if data is None else f"{_ADVICE}--data {shlex.quote(str(data))} "
+    return printable(text.replace(_ADVICE, advice))
 
 
 def _out() -> Console:
@@ -31,24 +47,22 @@ def _out() -> Console:
 
 def line(text: str) -> None:
     """Print one line."""
-    _out().print(printable(text), highlight=False, markup=False, soft_wrap=True)
+    _out().print(_said(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def progress(text: str) -> None:
     """Print progress to standard error, so that output in a pipe stays clean."""
-    Console(stderr=True).print(printable(text), style="dim", highlight=False, markup=False, soft_wrap=True)
+    Console(stderr=True).print(_said(text), style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
     """Print a warning to standard error."""
-    Console(stderr=True).print(
-        printable(f"warning: {text}"), style="yellow", highlight=False, markup=False, soft_wrap=True
-    )
+    Console(stderr=True).print(_said(f"warning: {text}"), style="yellow", highlight=False, markup=False, soft_wrap=True)
 
 
 def error(text: str) -> None:
     """Print an error to standard error."""
-    Console(stderr=True).print(printable(f"error: {text}"), style="red", highlight=False, markup=False, soft_wrap=True)
+    Console(stderr=True).print(_said(f"error: {text}"), style="red", highlight=False, markup=False, soft_wrap=True)
 
 
 def document(text: str) -> None:

@@ -1,8 +1,10 @@
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
+from flows.cli import start
 from flows.show import console
 from flows.show.results import show_answer
 from warehouse.lake.query import QueryResult
@@ -33,3 +35,18 @@ def test_no_answer_to_a_query_can_change_the_terminal(form: str, capsys: pytest.
     assert not set(printed) & {"\x1b", "\x07", "\r"}
     if form == "csv":
         assert list(csv.reader(io.StringIO(printed))) == [["gpu", "count"], [SHOWN, "1"]]
+
+
+def test_a_command_that_is_advised_names_the_data_folder_that_this_one_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_DATA", "restored afterwards")
+    advice = "stopped; `nightbench run --resume 2026-03-01` runs the missing ones"
+
+    for data in (tmp_path / "my data", None):
+        start(data)
+        console.error(advice)
+
+    named, plain = capsys.readouterr().err.splitlines()
+    assert f"`nightbench --data '{tmp_path}/my data' run --resume 2026-03-01`" in named
+    assert plain == f"error: {advice}"
