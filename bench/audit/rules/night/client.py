@@ -77,8 +77,9 @@ CLIENT_RULES: tuple[Rule, ...] = (
         passing=(1.0, None),
         tolerated=None,
         sentence=(
-            "client-bound: the calibration covers {value:.2f} times this load on this host; `nightbench "
-            "calibrate` shows where it fails: add workers, or use a host with more cores"
+            "client-bound: on this host the client was found accurate at up to {value:.0%} of this run's load (0%: at "
+            "no load of its kind), so the latencies may include delays of the client; `nightbench calibrate` shows "
+            "where it fails: add workers, or use a host with more cores"
         ),
         driver="meter",
         lacking="not calibrated: {not_calibrated}",
