@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.cost.memory import fits_of
+from bench.engines import vllm
+from bench.engines.config import parse_flags
 from bench.engines.fixes import applied, describe
 from bench.engines.rules import BrokenRule
 from bench.engines.suite_check import suite_breaks
 from bench.errors import SuiteError
 from bench.record import PlannedRun
 from bench.suite.engine import Engine
+from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 from catalog.read import find_gpu, find_model, machine_size, read_catalog, read_engine_rules
 
@@ -122,6 +125,22 @@ def doubts_of_engine(suite: Suite, runs: Sequence[PlannedRun], target: str) -> I
     for why in refusals(suite, runs, target):
         yield f"the night would be refused: {why}"
     yield from _each_once(suite, lambda one: _warnings(one, target))
+    yield from dict.fromkeys(doubt for run in runs if (doubt := _doubt_of_prefix(run.scenario, target)))
+
+
+def _doubt_of_prefix(scenario: Scenario, target: str) -> str | None:
+    """What of a shared prefix vLLM's cache cannot have, as it keeps whole blocks; None where it can have all of it."""
+    prefix, flags = scenario.workload.prompts.prefix_tokens, parse_flags(scenario.engine.flags)
+    if prefix is None or scenario.engine.name != vllm.NAME or "--no-enable-prefix-caching" in flags:
+        return None
+    block = vllm.block_tokens(flags, has_gpu=target != "local")
+    if prefix % block == 0:
+        return None
+    return (
+        f"{scenario.name}: prefix_tokens = {prefix} is no multiple of the engine's blocks of {block} tokens, so that "
+        f"its prefix cache has {prefix - prefix % block} of them at most; take a multiple of {block}, or set "
+        "--block-size"
+    )
 
 
 def _warnings(suite: Suite, target: str) -> Iterator[str]:

@@ -72,11 +72,16 @@ def _beyond(counted: float | None, least: float, slack: float) -> float | None:
 
 def _unplanned_hits(report: LoadReport, hits: float | None, queried: float | None) -> float | None:
     """The share of prompt tokens by which the prefix cache's hits differ from those that the prompts were made for."""
-    planned = 0.0 if report.planned is None else report.planned.cached_tokens
+    planned = planned_hits(report)
     if hits is None or planned is None:
         return None
     # With caching off vLLM asks the cache nothing: no question, no hit.
     return abs(hits - planned) / queried if queried else 0.0
+
+
+def planned_hits(report: LoadReport) -> float | None:
+    """How many prompt tokens the prompts were made to find in the prefix cache; None: the driver does not say."""
+    return 0.0 if report.planned is None else report.planned.cached_tokens
 
 
 def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:

@@ -47,6 +47,8 @@ COMPILING = r"\[aiter\] (?:start build|waiting for baton release at|finish build
 # What an ordered stop logs first; which of the two processes comes first is a race.
 STOP_LINE = r"\[shutdown\] (?:API server: shutdown triggered|EngineCore: trigger received signal=SIGTERM)"
 FAILURES = vllm_failures.FAILURES
+# The default of --block-size: of vLLM itself, and of its CPU platform, as cache_config_info of its metrics shows.
+_BLOCK_TOKENS, _CPU_BLOCK_TOKENS = 16, 128
 # Tried in this order where memory ran out on GPUs and the suite declares no ladder. Chosen by Nightbench from public
 # reports: 0.90 and more leaves too little beside the KV cache; then fewer sequences at once; then a KV cache of half.
 LADDER = (
@@ -92,6 +94,11 @@ def slots(flags: Sequence[str]) -> int | None:
     given = parse_flags(flags)
     of_each = whole_number(given, "--max-num-seqs")
     return None if of_each is None else of_each * parallel_sizes(given).dp_size
+
+
+def block_tokens(flags: Mapping[str, str], *, has_gpu: bool) -> int:
+    """The tokens of a block of its KV cache; its prefix cache has whole blocks only."""
+    return int(flags.get("--block-size") or (_BLOCK_TOKENS if has_gpu else _CPU_BLOCK_TOKENS))
 
 
 def is_server(words: Sequence[str]) -> bool:

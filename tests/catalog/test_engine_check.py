@@ -15,6 +15,27 @@ from catalog.engine_check import doubts_of_engine, refusals, require_servable, w
 from catalog.read import machine_size, read_catalog
 
 CLOUD = "digitalocean"
+PREFIXED = """\
+name = "prefixed"
+repeats = 2
+
+[model]
+name = "tiny"
+source = "generated:tiny"
+
+[engine]
+version = "0.32.0"
+max_model_len = 4096
+flags = {flags}
+
+[[scenarios]]
+name = "prefixed"
+isl = 512
+osl = 8
+concurrency = 1
+request_count = 12
+prompts = {{ kind = "shared-prefix", groups = 2, prefix_tokens = {prefix} }}
+"""
 STUDY = """\
 name = "study"
 repeats = 1
@@ -158,3 +179,31 @@ flags = ["--block-size", "16"]
     assert mended.merged == {
         f"chat@deepseek-v3@{name}@sixteen": f"chat@deepseek-v3@{name}@one" for name in ("eight", "other")
     }
+
+
+@pytest.mark.parametrize(
+    ("prefix", "flags", "target", "said"),
+    [
+        (
+            64,
+            "[]",
+            "local",
+            "no multiple of the engine's blocks of 128 tokens, so that its prefix cache has 0 of them",
+        ),
+        (300, "[]", "local", "256 of them at most; take a multiple of 128, or set --block-size"),
+        (72, "[]", CLOUD, "prefixed: prefix_tokens = 72 is no multiple of the engine's blocks of 16 tokens"),
+        (64, "[]", CLOUD, None),
+        (300, '["--block-size=4"]', "local", None),
+        (300, '["--no-enable-prefix-caching"]', "local", None),
+    ],
+)
+def test_a_plan_warns_of_a_shared_prefix_that_ends_inside_a_block(
+    prefix: int, flags: str, target: str, said: str | None
+) -> None:
+    text = PREFIXED.format(prefix=prefix, flags=flags)
+    suite = parse_suite(text, "prefixed.toml")
+
+    doubts = [doubt for doubt in doubts_of_engine(suite, plan_runs(suite), target) if "prefix" in doubt]
+
+    assert len(doubts) == (said is not None)
+    assert said is None or said in doubts[0]

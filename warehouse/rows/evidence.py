@@ -43,8 +43,15 @@ def night_evidence(row: Mapping[str, Any]) -> EvidenceByColumn:
 def _evidence_of(rule: Rule, row: Mapping[str, Any]) -> Observed | MissingInput:
     value = row[rule.column]
     if value is not None and not math.isnan(value):
-        return Observed(float(value), (row[rule.noted_in] or "") if rule.noted_in else "")
+        return Observed(float(value), note_of(rule, row))
     return MissingInput(f"{rule.column} is missing" if rule.lacking is None else rule.lacking.format_map(row))
+
+
+def note_of(rule: Rule, row: Mapping[str, Any]) -> str:
+    """The arithmetic behind a rule's value, with what the row has of it; empty where the rule has none."""
+    if not rule.note:
+        return ""
+    return rule.note.format_map({name: "" if value is None else value for name, value in row.items()})
 
 
 def _applies(rule: Rule, row: Mapping[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench import bootstrap, metrics
+from bench.audit.reconcile import planned_hits
 from bench.engines.by_name import FINISH_REASONS
 from bench.histogram import FIRST_TOKEN_BINS, GAP_BINS, histogram
 from bench.loadgen.report import LoadReport
@@ -39,6 +40,7 @@ def measured(report: LoadReport, deltas: Mapping[str, float] | None, usd_per_hou
         **_latencies(requests),
         **_histograms(requests),
         **_counted_by_server(deltas),
+        "planned_prefix_cache_hits": _whole(planned_hits(report)),
         "client_lag_p99_ms": _milliseconds(report.lag_p99_s),
         "kernel_stamp_share": report.kernel_stamp_share,
         "usd_per_mtok_output": usd_per_mtok_output(usd_per_hour, throughput),
@@ -83,6 +85,10 @@ def _counted_by_server(deltas: Mapping[str, float] | None) -> Row:
 
 def _moved(deltas: Mapping[str, float] | None, name: str) -> int | None:
     return None if deltas is None or name not in deltas else int(deltas[name])
+
+
+def _whole(count: float | None) -> int | None:
+    return None if count is None else int(count)
 
 
 def _milliseconds(seconds: float | None) -> float | None:

@@ -155,6 +155,13 @@ METRIC_COLUMNS = (
     ),
     Column("server_prefix_cache_hits", "integer", "prompt tokens that the server found in its prefix cache", "tokens"),
     Column(
+        "planned_prefix_cache_hits",
+        "integer",
+        "prompt tokens that the prompts were made to find in the prefix cache",
+        "tokens",
+        low=0,
+    ),
+    Column(
         "client_lag_p99_ms", "number", "p99 of the delay from the kernel receiving data to the client reading it", "ms"
     ),
     Column("kernel_stamp_share", "number", "share of reads with a kernel timestamp", "share", low=0, high=1),

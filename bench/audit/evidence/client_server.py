@@ -80,7 +80,9 @@ def _cache(claim: Claim, server: ServerCounters) -> EvidenceByColumn:
     if share is None:
         return {ev.PREFIX_HIT_SHARE: MissingInput("the server's prefix cache counters are missing")}
     return {
-        ev.PREFIX_HIT_SHARE: Observed(share, f"{server.prefix_hits or 0:.0f} of {server.prefix_queries:.0f} tokens")
+        ev.PREFIX_HIT_SHARE: Observed(
+            share, f"{server.prefix_hits or 0:.0f} of {server.prefix_queries:.0f} tokens hit, none was planned"
+        )
     }
 
 

@@ -87,7 +87,7 @@ SCORE_RULES: tuple[Rule, ...] = (
         ),
         lacking="scores of lm-eval were not compared with an earlier night: {lm_eval_not_compared}",
         only_where="lm_eval_tasks",
-        noted_in="lm_eval_worst",
+        note="{lm_eval_worst}",
     ),
     Rule(
         code="quality_below_floor",
@@ -100,6 +100,6 @@ SCORE_RULES: tuple[Rule, ...] = (
         origin="the floors of the suite, quality.lm_eval.floors",
         lacking="a score for which the suite has a floor is missing: {lm_eval_not_compared}",
         only_where="lm_eval_floors",
-        noted_in="lm_eval_lowest",
+        note="{lm_eval_lowest}",
     ),
 )

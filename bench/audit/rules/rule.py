@@ -48,7 +48,7 @@ class Rule:
     means_failed: bool = False  # a FAIL means that nothing was measured
     origin: str = ""  # the source of the bounds; docs/reference/rule-sources.md describes them
     only_where: str | None = None  # the rule applies where this column of the measurement is known
-    noted_in: str | None = None  # the column of the measurement with the arithmetic
+    note: str = ""  # the arithmetic; it may name columns of the measurement
 
     def applies(self, loop: str, driver: str, *, is_exact: bool = True) -> bool:
         """Whether this rule is about runs of this loop (`closed` or `open`), driver and exactness of prompts."""

@@ -15,6 +15,7 @@ from warehouse.judging.night_verdicts import CHECK_ERRORED, Judgement, cases_of,
 from warehouse.judging.night_verdicts import judge as judge_results
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
+from warehouse.rows.evidence import note_of
 from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
 from warehouse.schema.row import Row
@@ -84,7 +85,7 @@ def test_each_rule_is_seen_to_doubt_a_good_row_that_was_spoiled(
     doubts = {code: finding["status"] for code, finding in found.items() if finding["status"] != "PASS"}
     assert doubts == {rule.code: status}
     assert found[rule.code]["observed"] == value
-    note = good_rows[_loop(rule)][rule.noted_in] if rule.noted_in else None
+    note = note_of(rule, good_rows[_loop(rule)])
     sentence = rule.sentence.format(value=wording.PlainNumber(value))
     assert found[rule.code]["message"] == (f"{sentence}: {note}" if note else sentence)
     assert found[rule.code]["severity"] == ("critical" if status == "FAIL" else "warning")
@@ -266,6 +267,12 @@ def test_trouble_in_the_files_becomes_findings_in_the_lake(tmp_path: Path) -> No
 
     sql = "SELECT scenario, code FROM findings JOIN measurements USING (run_id) WHERE status IN ('FAIL', 'WARN')"
     assert {(name, name) for name in TROUBLES} <= set(run_sql(tmp_path, sql).rows)
+    said = "SELECT message FROM findings WHERE code = 'prefix_cache_contamination' AND status = 'FAIL'"
+    ((message,),) = run_sql(tmp_path, said).rows
+    assert message == (
+        "hits of the prefix cache differ from the planned ones by 50.0% of the prompt tokens: 50 of 100 tokens hit, "
+        "0 were planned"
+    )
 
 
 def test_passes_are_kept_as_findings_too(loaded: tuple[Path, LoadSummary]) -> None:

@@ -15,7 +15,7 @@ HOST_RULES: tuple[Rule, ...] = (
         sentence="other processes took {value:.1f} times the CPU time that the suite allows them",
         is_required=False,
         lacking="not measured: {not_measured}",
-        noted_in="other_processes",
+        note="{other_processes}",
         origin=(
             "measured busy host: vLLM on CPU loses 0.8 % of its tokens per second for each 1 % of the cores' time that "
             "others take. The default of 5 % costs what quiet runs differ by; four times that costs 17 %"
@@ -33,7 +33,7 @@ HOST_RULES: tuple[Rule, ...] = (
         is_required=False,
         lacking="not measured: {not_measured}",
         only_where="gpus",
-        noted_in="other_gpu_processes",
+        note="{other_gpu_processes}",
         origin="another process on a GPU takes its memory, its bandwidth and its compute; how much is not known",
     ),
 )

@@ -146,7 +146,11 @@ SERVER_RULES: tuple[Rule, ...] = (
         family="client-server",
         passing=(0.0, 0.01),
         tolerated=(0.0, 0.10),
-        sentence="{value:.1%} of the prompt tokens hit the prefix cache against the plan",
+        sentence="hits of the prefix cache differ from the planned ones by {value:.1%} of the prompt tokens",
+        note=(
+            "{server_prefix_cache_hits} of {server_prefix_cache_queries} tokens hit, "
+            "{planned_prefix_cache_hits} were planned"
+        ),
         needs_exact_prompts=True,
         origin=(
             "chosen by Nightbench: random prompts share no prefix; 1 % is chance, and from 10 % the prefill "
