@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 
 from prefect import get_run_logger
 
 from bench.errors import HostError, MachinesEndedError, MachineUnfitError, NightbenchError
 from bench.machine_nights import machine_night, machine_nights
+from bench.night_steps import is_replaced
 from bench.record import MachineEnd, NightEnd, NightRecord
 from flows.rental import release_at_end
 from infra.processes.side_by_side import side_by_side
@@ -14,7 +16,6 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.machine import can_be_replaced
 
-MACHINES_MAX = 3  # that may be rented for one machine of a suite, one after another
 AT_ONCE = 8  # machines of one night, each with a thread of this process
 
 # Runs a machine's night once, on one lease; returns what ended it early, if anything.
@@ -58,12 +59,13 @@ def _outcomes(
 def _try_machine(settings: Settings, part: NightRecord, benchmark: Benchmark) -> BaseException | None:
     """Run the missing runs of one machine; where it disappears or is unfit, another one is rented for the rest."""
     name = part.suite.machine.name
-    for _ in range(MACHINES_MAX):
+    for machines in count(1):
         outcome = benchmark(part)
         is_lost = isinstance(outcome, (HostError, MachineUnfitError)) and can_be_replaced(part)
         # Of a machine that was lost after its last run, nothing is left to run on another.
         written = machine_night(store.read_night(settings.data, part.night), name)
-        if not (is_lost and store.missing_runs(settings.data, written)):
+        missing = len(store.missing_runs(settings.data, written)) if is_lost else 0
+        if not is_replaced(machines, is_lost=is_lost, missing=missing):
             break
     if isinstance(outcome, BaseException) and name is not None:
         get_run_logger().error("machine %s ended early: %s", name, outcome)

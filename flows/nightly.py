@@ -13,13 +13,14 @@ from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.flows import Flow
 
-from bench.cost.estimate import CANARY, CONTROL, LM_EVAL
+from bench.cost.estimate import CANARY, CONTROL
 from bench.errors import (
     BudgetError,
     EngineBuildError,
     ModelError,
     NoSpaceError,
 )
+from bench.night_steps import server_steps
 from bench.record import NightRecord, PlannedRun
 from bench.suite.endpoint import is_endpoint
 from flows.defaults import DEFAULT, choose, run_name
@@ -30,7 +31,7 @@ from flows.machines import run_machines
 from flows.models import MachineModels
 from flows.preparing import prepare_in_parallel
 from flows.rental import release_at_end
-from flows.serving import Started, require_fit, start_server, with_failed_starts
+from flows.serving import Started, leave_server, require_fit, start_server, with_failed_starts
 from flows.suspects import measure_suspects
 from infra.agent.operations import MachinePaths
 from infra.bootstrap import clouds, ledger_file, wanted_machine
@@ -52,13 +53,12 @@ from tasks.control import after_start, control_run, prepare_control
 from tasks.golden import find_golden
 from tasks.loading import judge, load, report, report_suite
 from tasks.machine import as_rented, provision, reach
-from tasks.measuring import has_tasks, is_serving, lineage_of, make_context, measure, run_lm_eval, shut_down
+from tasks.measuring import is_serving, lineage_of, make_context, measure, shut_down
 from tasks.model_cache import fill_bucket
 from tasks.planning import hold_machine, plan_night, runs_elsewhere
 from tasks.task import night_task
 from tasks.upload import upload_runs
 from tasks.volumes import attach_volume
-from warehouse.judging.expectations import imported_meanwhile
 from warehouse.load import LoadSummary
 
 
@@ -248,32 +248,26 @@ def measure_in_turn(
     """
     night, lease_id, file = context.night, context.lease.lease_id, ledger_file(settings)
     running: Started | None = None
-    server_id = None
-    waiting, last = list(runs), runs[0]
+    ready_for, waiting, last = None, list(runs), runs[0]
     while waiting:
         run = waiting.pop(0)
-        fits = run.scenario.server_id == server_id
-        if isinstance(running, RunningServer) and not (fits and is_serving(settings, context, running)):
-            if not fits:
-                evaluate(settings, context, last, running)
-            shut_down(context, running)
-            running = None
-        if running is None or not fits:
-            context = models.context_for(context, run)
-            lacking = models.lacking.get(run.scenario.model.source)
-            running, server_id = lacking or start_server(settings, context, run, engine), run.scenario.server_id
+        needed = run.scenario.server_id
+        is_up = needed == ready_for and isinstance(running, RunningServer) and is_serving(settings, context, running)
+        steps = server_steps(needed, ready_for, is_process=isinstance(running, RunningServer), is_serving=is_up)
+        leave_server(settings, context, last, running, steps)
+        if running is None or "start" in steps:
+            context, ready_for = models.context_for(context, run), needed
+            running = models.lacking.get(run.scenario.model.source) or start_server(settings, context, run, engine)
             context = with_failed_starts(settings, context)
         with record_stage(file, night, lease_id, "measure", run):
-            is_last = not waiting or waiting[0].scenario.server_id != server_id
+            is_last = not waiting or waiting[0].scenario.server_id != ready_for
             record = measure(context, run, running, is_last, progress.within_run)
         upload_runs(settings, night.night, is_machine_rented=True)
         waiting, last = store.still_missing(settings.data, night, run, waiting), run
         progress.run_is_over(len(waiting))
         require_fit(settings, context, record)
-    if isinstance(running, RunningServer):
-        evaluate(settings, context, last, running)
-        with imported_meanwhile():  # judging needs it, and no load runs while a server stops
-            shut_down(context, running)
+    steps = server_steps(None, ready_for, is_process=isinstance(running, RunningServer), is_serving=False)
+    leave_server(settings, context, last, running, steps)
 
 
 def measure_again(settings: Settings, night: NightRecord, lease: Lease, canary: CanaryRequest) -> None:
@@ -283,15 +277,3 @@ def measure_again(settings: Settings, night: NightRecord, lease: Lease, canary: 
             canary_after(night, lease, canary)
     except BudgetError as error:  # every run is measured, so the night goes on
         get_run_logger().warning("the canary was not run after the last server: %s", error)
-
-
-def evaluate(settings: Settings, context: RunContext, run: PlannedRun, running: RunningServer) -> None:
-    """Run the suite's lm-eval tasks against the server process that was measured, after its last run."""
-    if not has_tasks(settings, context, run):
-        return
-    try:
-        with record_stage(ledger_file(settings), context.night, context.lease.lease_id, LM_EVAL):
-            run_lm_eval(context, run, running)
-    except BudgetError as error:  # every run is measured, so the night goes on
-        get_run_logger().warning("lm-eval was not run: %s", error)
-    upload_runs(settings, context.night.night, is_machine_rented=True)

@@ -1,13 +1,18 @@
-"""Start the server of a run, once more where the class of its failure says so, and give up a machine that is unfit."""
+"""Start the server of a run, leave it after its last run, and give up a machine that is unfit."""
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 
 from prefect import get_run_logger
 from prefect.exceptions import PrefectException
 
+from bench.cost.estimate import LM_EVAL
 from bench.engines.by_name import retry_of
-from bench.errors import MachineUnfitError, NightbenchError, unexpected
+from bench.errors import BudgetError, MachineUnfitError, NightbenchError, unexpected
+from bench.night_steps import ServerStep, after_failed_start, longest_start_s
 from bench.record import FailedStart, PlannedRun, RunRecord
 from infra.bootstrap import ledger, ledger_file
 from infra.engines.server import EngineAt, RunningServer
@@ -17,9 +22,9 @@ from infra.settings import Settings
 from infra.storage import store
 from infra.storage.failed_starts import keep_failed_start, leases_that_failed, read_failed_starts
 from tasks.machine import can_be_replaced
-from tasks.measuring import bring_up, ready_offline_engine
-
-LONGER = 2.0  # times ready_timeout_s, for a server that was still starting when its time was over
+from tasks.measuring import bring_up, has_tasks, ready_offline_engine, run_lm_eval, shut_down
+from tasks.upload import upload_runs
+from warehouse.judging.expectations import imported_meanwhile
 
 Started = RunningServer | EngineAt | NightbenchError  # of runs that need no server it is the engine
 
@@ -34,19 +39,37 @@ def start_server(settings: Settings, context: RunContext, run: PlannedRun, engin
     if run.scenario.workload.is_offline:
         return ready_offline_engine(context, run, engine)
     timeout_s = context.night.suite.ready_timeout_s
-    started = _start(settings, context, run, engine, timeout_s)
-    retry = _retry_of(run, started)
-    if isinstance(started, NightbenchError) and retry in ("same", "longer"):
-        again_s = timeout_s * (LONGER if retry == "longer" else 1.0)
+    for starts in count(1):
+        started = _start(settings, context, run, engine, timeout_s)
+        if not isinstance(started, NightbenchError):
+            break
+        retry = retry_of(run.scenario.engine.name, started.failure)
+        longest_s = longest_start_s(retry, timeout_s)
         left_s = left_of_lease_s(ledger_file(settings), context.lease.lease_id)
-        if again_s > left_s:
-            return _not_again(started, again_s, left_s)
+        may_replace = _may_replace(settings, context)
+        step = after_failed_start(retry, starts, again_s=longest_s, left_s=left_s, may_replace=may_replace)
+        if step == "no_time":
+            return _not_again(started, longest_s, left_s)
+        if step == "accept":
+            break
         _keep(settings, context, run, started)
-        started = _start(settings, context, run, engine, again_s)
-    if _retry_of(run, started) == "replace_machine" and _may_replace(settings, context):
-        _keep(settings, context, run, started)
-        raise _unfit(context, started)
+        if step == "replace_machine":
+            raise _unfit(context, started)
+        timeout_s = longest_s
     return started
+
+
+def leave_server(
+    settings: Settings, context: RunContext, last: PlannedRun, running: Started | None, steps: Sequence[ServerStep]
+) -> None:
+    """Evaluate and stop a server process, as far as the steps name it."""
+    if not isinstance(running, RunningServer):
+        return
+    if "evaluate" in steps:
+        _evaluate(settings, context, last, running)
+    if "stop" in steps:  # after the last run: judging needs the import, and no load runs while a server stops
+        with nullcontext() if "start" in steps else imported_meanwhile():
+            shut_down(context, running)
 
 
 def with_failed_starts(settings: Settings, context: RunContext) -> RunContext:
@@ -61,6 +84,18 @@ def require_fit(settings: Settings, context: RunContext, record: RunRecord) -> N
         raise _unfit(context, record.reason)
 
 
+def _evaluate(settings: Settings, context: RunContext, run: PlannedRun, running: RunningServer) -> None:
+    """Run the suite's lm-eval tasks against the server process that was measured, after its last run."""
+    if not has_tasks(settings, context, run):
+        return
+    try:
+        with record_stage(ledger_file(settings), context.night, context.lease.lease_id, LM_EVAL):
+            run_lm_eval(context, run, running)
+    except BudgetError as error:  # every run is measured, so the night goes on
+        get_run_logger().warning("lm-eval was not run: %s", error)
+    upload_runs(settings, context.night.night, is_machine_rented=True)
+
+
 def _start(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt, timeout_s: float) -> Started:
     with record_stage(ledger_file(settings), context.night, context.lease.lease_id, "serve"):
         state = bring_up(context, run, engine, timeout_s, return_state=True)
@@ -70,11 +105,6 @@ def _start(settings: Settings, context: RunContext, run: PlannedRun, engine: Eng
     if state.is_failed() and isinstance(outcome, Exception) and not isinstance(outcome, PrefectException):
         return unexpected(outcome)
     raise outcome
-
-
-def _retry_of(run: PlannedRun, started: Started) -> str:
-    failure = started.failure if isinstance(started, NightbenchError) else None
-    return retry_of(run.scenario.engine.name, failure)
 
 
 def _not_again(error: NightbenchError, again_s: float, left_s: float) -> NightbenchError:

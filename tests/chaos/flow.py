@@ -88,7 +88,7 @@ def surroundings(
         # To look through all processes of this computer costs more than the rest of a night; a storm starts none.
         patch.setattr("infra.processes.detached.orphans", lambda *_where: [])
         # A night judges nothing here, and what judges takes seconds to import.
-        patch.setattr("flows.nightly.imported_meanwhile", nullcontext)
+        patch.setattr("flows.serving.imported_meanwhile", nullcontext)
         stack.enter_context(without_prefect())
         stack.enter_context(reached(place, host_faults))
         if place.boot_off_s:
