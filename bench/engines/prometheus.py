@@ -1,10 +1,12 @@
 """The numbers of an engine in a Prometheus text, and how far its counters moved."""
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-_LINE = re.compile(r"([a-z]+):(\w+)(\{.*\})?\s+(\S+)$")
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+_LEFT_OUT = ("_created", "_bucket")
 
 
 def sums(metrics: str, prefix: str, reason_label: str | None = None) -> dict[str, float]:
@@ -13,19 +15,20 @@ def sums(metrics: str, prefix: str, reason_label: str | None = None) -> dict[str
     A metric with the label `reason_label` is also given for each of its values: `request_success_total.length`.
     """
     found: dict[str, float] = {}
-    for name, labels, value in _values(metrics, prefix):
-        reason = re.search(rf'{reason_label}="(\w+)"', labels) if reason_label else None
-        for key in (name, f"{name}.{reason[1]}") if reason else (name,):
-            found[key] = found.get(key, 0.0) + value
+    for sample in _samples(metrics, f"{prefix}:"):
+        name, reason = sample.name.removeprefix(f"{prefix}:"), sample.labels.get(reason_label or "")
+        for key in (name, f"{name}.{reason}") if reason else (name,):
+            found[key] = found.get(key, 0.0) + sample.value
     return found
 
 
-def _values(metrics: str, prefix: str) -> Iterator[tuple[str, str, float]]:
+def _samples(metrics: str, start: str) -> Iterator[Sample]:
+    """The samples whose name begins so; each line is parsed by itself, so that a wrong one counts as missing."""
     for line in metrics.splitlines():
-        match = _LINE.match(line)
-        if match and match[1] == prefix and not match[2].endswith(("_created", "_bucket")):
-            with suppress(ValueError):  # no number: the metric counts as missing
-                yield match[2], match[3] or "", float(match[4])
+        if line.startswith(start) and not line.split("{", 1)[0].split(maxsplit=1)[0].endswith(_LEFT_OUT):
+            with suppress(ValueError, OverflowError):  # the parser reads whole numbers as int, of any length
+                for family in text_string_to_metric_families(line):
+                    yield from [sample._replace(value=float(sample.value)) for sample in family.samples]
 
 
 def deltas(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:

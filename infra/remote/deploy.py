@@ -44,7 +44,7 @@ touch "$venv/.complete"
 """
 # The version first, since an older Python does not know -P, which leaves out the home folder.
 _HAS_VERSION = "import sys; sys.exit(sys.version_info < (3, 11) and 'it is older than Python 3.11')"
-_NEEDED = "import huggingface_hub, numpy, psutil, pyarrow, pydantic, pydantic_settings"
+_NEEDED = "import huggingface_hub, numpy, prometheus_client, psutil, pyarrow, pydantic, pydantic_settings"
 
 
 @dataclass(frozen=True)
