@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.metrics import Floats, Ints
+from bench.student import quantile
 
 PARTS = 20  # of the window, for its slope: enough to see a bend, few enough that each holds many tokens
-# Student's t, two-sided 99.9 %, for the PARTS - 2 degrees of freedom of a line through them: a night has many runs, and
-# one in a thousand may be doubted for nothing.
-T_999 = 3.922
+# Student's t, two-sided 99.9 %, of a line through them: a night has many runs, and one in a thousand may be doubted for
+# nothing.
+T_999 = round(quantile(0.001, PARTS - 2), 3)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from bench.trends.night_judge import KEPT_DEGREES, MDE_P, POWER_Z, SD_MIN, SUSPECT_P
-from bench.trends.student import p_two_sided, quantile
+from bench.student import p_two_sided, quantile
+from bench.trends.night_judge import MDE_P, POWER_Z, SUSPECT_P
+from bench.trends.robust import KEPT_DEGREES, SD_MIN, pooled
 
 Verdict = Literal["loss", "gain", "changed", "inconclusive", "within one lease", "equivalent"]
 
@@ -147,7 +148,7 @@ def _with(one: Noise, other: Noise) -> Noise:
     degrees = one.degrees + other.degrees
     if not degrees:
         return Noise()
-    return Noise((one.variance * one.degrees + other.variance * other.degrees) / degrees, degrees)
+    return Noise(pooled(one.variance, one.degrees, other.variance, other.degrees), degrees)
 
 
 def _capped(history: Noise) -> Noise:

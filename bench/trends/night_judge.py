@@ -7,15 +7,13 @@ from typing import Literal
 import numpy as np
 
 from bench.metrics import Floats
-from bench.trends.robust import TINY, mad_sd
+from bench.student import p_two_sided, quantile
+from bench.trends.robust import KEPT_DEGREES, SD_MIN, TINY, mad_sd, sd_with_before
 from bench.trends.series import Point
-from bench.trends.student import p_two_sided, quantile
 
 Judgement = Literal["insufficient", "suspect", "confirmed", "host outlier", "equivalent", "inconclusive"]
 
 BASELINE_MAX, BASELINE_MIN, RESTARTED_MIN = 30, 8, 3
-KEPT_DEGREES = 15
-SD_MIN = 0.002
 SUSPECT_P, CONFIRMED_P, AGREES_P = 0.005, 5e-4, 0.05
 MDE_P, POWER_Z = 0.001, 1.28  # of the smallest change that is found nine times of ten
 SLOPE_MAX = 1.2
@@ -134,7 +132,7 @@ def _level(nights: Sequence[Point], sd_before: float | None) -> _Level | None:
     sd = max(mad_sd(y) * (1 + 0.8 / n), 0.8 * float(y.std(ddof=1)), SD_MIN)
     degrees = n - 1
     if sd_before is not None and n < BASELINE_MIN:
-        sd = float(np.sqrt((n * sd**2 + KEPT_DEGREES * sd_before**2) / (n + KEPT_DEGREES)))
+        sd = sd_with_before(sd, n, sd_before)
         degrees += KEPT_DEGREES
     return _Level(float(np.median(y)), sd, n, degrees, slope, control)
 

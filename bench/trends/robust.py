@@ -6,6 +6,8 @@ from bench.metrics import Floats
 
 MAD_TO_SD = 1.4826  # of a normal distribution
 TINY = 1e-9
+KEPT_DEGREES = 15  # by which the noise before a change counts in the first nights after it
+SD_MIN = 0.002  # of logarithms, that is believed
 
 
 def rough_sd(x: Floats) -> float:
@@ -17,6 +19,16 @@ def rough_sd(x: Floats) -> float:
 def mad_sd(x: Floats) -> float:
     """The sd by the median of the absolute deviations from the median."""
     return float(MAD_TO_SD * np.median(np.abs(x - np.median(x))))
+
+
+def pooled(variance: float, degrees: int, other: float, others: int) -> float:
+    """The variance of two samples together, each weighed by its degrees of freedom."""
+    return (variance * degrees + other * others) / (degrees + others)
+
+
+def sd_with_before(sd: float, nights: int, before: float) -> float:
+    """The sd of the first nights of a level with that of the level before it."""
+    return float(np.sqrt(pooled(sd**2, nights, before**2, KEPT_DEGREES)))
 
 
 def running_median(x: Floats, width: int = 7) -> Floats:

@@ -8,19 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.metrics import Floats
-from bench.trends.robust import TINY, lag_one, mad_sd
-from bench.trends.student import quantile
+from bench.student import quantile
+from bench.trends.robust import KEPT_DEGREES, SD_MIN, TINY, lag_one, mad_sd, sd_with_before
 
 ALARM_P = 0.0012  # of one night's look, by Student's t: few nights of baseline must be farther off
 NEWEST_MIN, NEWEST_MAX = 3, 5  # nights whose mean is held against the level
 CLIP = 3.0  # sd, of a new night
 BASELINE_CLIP = 3.0  # sd, of a night of the baseline
 BASELINE_MAX, BASELINE_MIN = 120, 12
-KEPT_DEGREES = 15  # by which the noise before a change counts in the first nights after it
 RHO_NIGHTS, RHO_MAX = 20, 0.6
 SAFE = 0.5
 RHO_SURE = 1.5  # standard errors beyond which neighbouring nights are alike
-SD_MIN = 0.002
 MEDIAN_SHARE = 0.8  # of the mean
 CENTRE_COST = 1.1  # variance of the centre over that of a mean
 
@@ -100,7 +98,7 @@ def _level(baseline: Floats, before: float | None) -> tuple[float, float, float]
     centre += float(kept.mean())
     sd = max(float(kept.std()) * (1 + 0.8 / n), 0.7 * scale, SD_MIN)
     if before is not None and n < 2 * KEPT_DEGREES:
-        sd = float(np.sqrt((n * sd**2 + KEPT_DEGREES * before**2) / (n + KEPT_DEGREES)))
+        sd = sd_with_before(sd, n, before)
     return centre, sd, _inflation(residuals / sd)
 
 

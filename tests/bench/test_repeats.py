@@ -1,16 +1,10 @@
 from collections.abc import Mapping
 
 import pytest
-from scipy.stats import t
 
-from bench.repeats import PILOT, PlannedRepeats, Precision, Spread, cap_repeats, choose_repeats, reach, t_975
+from bench.repeats import PILOT, PlannedRepeats, Precision, Spread, cap_repeats, choose_repeats, reach
 
 METRIC = "output_throughput_tok_per_s"
-
-
-@pytest.mark.parametrize("degrees", range(1, 100))
-def test_the_quantile_of_students_t_is_that_of_scipy(degrees: int) -> None:
-    assert t_975(degrees) == pytest.approx(t.ppf(0.975, degrees), abs=6e-4)
 
 
 def chosen(*spreads: Spread) -> PlannedRepeats:

@@ -9,7 +9,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from bench.errors import UsageError
-from bench.repeats import t_975
+from bench.student import t_975
 from warehouse.lake.query import run_sql
 from warehouse.schema.columns import COLUMNS
 from warehouse.schema.row import Row

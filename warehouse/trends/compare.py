@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from bench.errors import UsageError
+from bench.student import quantile
 from bench.trends.night_judge import SUSPECT_P, min_effect_of
 from bench.trends.sides import ORDER, Compared, Pair, compare_sides
-from bench.trends.student import quantile
 from bench.wording import counted
 from warehouse.trends.beside_published import compare_published, is_published
 from warehouse.trends.choose import choose_measured

@@ -16,7 +16,7 @@ from bench.audit.evidence.lengths import chance_of_lengths
 from bench.audit.evidence.rounding import half_unit
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import ratio
-from bench.repeats import t_975
+from bench.student import t_975
 
 PER_SLOT = 10  # InferenceX and MAD send so many
 HEADLINE = 99.0  # tools with fixed percentiles print higher ones for any count; they are not quoted

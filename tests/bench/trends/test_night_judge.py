@@ -13,7 +13,6 @@ from bench.trends.night_judge import (
     min_effect_of,
 )
 from bench.trends.series import Point
-from bench.trends.student import p_two_sided, quantile
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -30,15 +29,6 @@ def nights(count: int = 30, sd: float = 0.01, host_sd: float = 0.0, seed: int = 
 
 def night(value: float, control: float | None = None) -> Point:
     return Point("tonight", START + timedelta(days=99), value, control=control)
-
-
-@pytest.mark.parametrize(
-    ("t", "degrees", "p"),
-    [(12.706, 1, 0.05), (4.303, 2, 0.05), (2.228, 10, 0.05), (2.756, 29, 0.01), (3.659, 29, 0.001), (5.408, 7, 0.001)],
-)
-def test_students_t_is_that_of_the_tables(t: float, degrees: int, p: float) -> None:
-    assert p_two_sided(t, degrees) == pytest.approx(p, rel=2e-3)
-    assert quantile(p, degrees) == pytest.approx(t, rel=2e-3)
 
 
 def test_a_usual_night_is_equivalent_where_the_interval_is_within_what_counts() -> None:

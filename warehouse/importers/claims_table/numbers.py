@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from bench.audit.claim import Bound, NotRead, Remark
-from bench.repeats import LEAST, t_975
+from bench.repeats import LEAST
+from bench.student import t_975
 from warehouse.importers.claims_table.claimed_metrics import COUNTS, Slot, slot_of
 from warehouse.importers.claims_table.vocabulary import context_in
 from warehouse.importers.parsing.printed import Quantity, read_quantity, whole, why_no_number

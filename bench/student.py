@@ -5,6 +5,7 @@ from functools import lru_cache
 
 FAR = 1e6  # beyond any quantile that is used
 STEPS = 80
+DEGREES_MAX = 10_000  # beyond them the third decimal of a quantile stays
 
 
 def p_two_sided(t: float, degrees: int) -> float:
@@ -29,3 +30,8 @@ def quantile(p: float, degrees: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if p_two_sided(middle, degrees) > p else (low, middle)
     return high
+
+
+def t_975(degrees: int) -> float:
+    """Return the quantile of a 95 % interval, two-sided, to three decimals as tables print it; `degrees` from 1."""
+    return round(quantile(0.05, min(degrees, DEGREES_MAX)), 3)
