@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from paramiko.hostkeys import HostKeys
-
 from bench.errors import (
     CloudDeniedError,
     CloudError,
@@ -31,13 +29,13 @@ from infra.clouds.host_lease import LEASE, end, read_lease, take, this_process, 
 from infra.remote.deploy import HOME
 from infra.remote.host import Access, Host
 from infra.remote.host_lock import LockRefusal, look_script, read_refusal
+from infra.remote.ssh_connection import SSH_PORT, known_host_key, known_name
 from infra.reporting import Say
 
 WAIT_POLL_S = 10.0  # between two looks at a host that another night holds
 KIND = "own"  # the only kind of machine that such a host offers
 KEY_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
 KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
-SSH_PORT = 22
 _TARGET = re.compile(r"ssh:(?P<user>[\w.-]+)@(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\])(?::(?P<port>\d{1,5}))?")
 
 
@@ -80,12 +78,9 @@ def read_access(target: str, key: Path | None, known_hosts: Path | None) -> Acce
 
 
 def _known_key(own: OwnHost, file: Path) -> str:
-    name = own.address if own.port == SSH_PORT else f"[{own.address}]:{own.port}"
-    known = HostKeys(str(file)).lookup(name) if file.is_file() else None
-    for kind in KEY_TYPES if known is not None else ():
-        if known is not None and kind in known:
-            return f"{kind} {known[kind].get_base64()}"
-    scan = f"ssh-keyscan -p {own.port} -t ed25519 {own.address}"
+    if (known := known_host_key(file, own.address, own.port, KEY_TYPES)) is not None:
+        return known
+    name, scan = known_name(own.address, own.port), f"ssh-keyscan -p {own.port} -t ed25519 {own.address}"
     raise UsageError(
         f"the host key of {name} is not in {file}: print it with `{scan}`, compare it with the output of "
         f"`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the host, and add the line to {file}"

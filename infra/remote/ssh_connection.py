@@ -1,15 +1,25 @@
-"""One SSH connection, by fabric: host key pinned, each step with a time limit, each failure one of our errors."""
+"""One SSH connection, by fabric: host key pinned, each step with a time limit, each failure one of our errors.
+
+Fabric connects and uploads. This file alone imports paramiko, below fabric, for what fabric lacks:
+
+- a command's output as bytes, as it arrives and up to a limit: `run` decodes and stores all of it, in threads of its
+  own that outlast a connection which a time limit closes; a download is such a command, because `get` raises the error
+  of a broken connection in a thread where nobody catches it
+- one pinned host key, lines of known_hosts, and a connection that reads no configuration of the user
+- keepalive, the time limit of unacknowledged data, and closing below a channel whose peer reads nothing
+- the classes of its errors
+"""
 
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import fabric
 from paramiko import SSHClient, SSHConfig, Transport
-from paramiko.hostkeys import HostKeyEntry
-from paramiko.sftp_client import SFTPClient
+from paramiko.hostkeys import HostKeyEntry, HostKeys
 from paramiko.ssh_exception import (
     AuthenticationException,
     BadHostKeyException,
@@ -28,6 +38,7 @@ from bench.errors import (
 )
 from infra.remote.host import Access
 
+SSH_PORT = 22
 CONNECT_TIMEOUT_S = 15
 KEEPALIVE_S = 10  # routers drop a connection that is silent for minutes; a missing reply closes the connection
 UNANSWERED_MS = 45_000  # TCP closes a connection whose peer acknowledges nothing for so long
@@ -37,6 +48,13 @@ NO_STATUS = -1  # paramiko's value for a channel that was closed before its comm
 
 # Its threads log whole tracebacks of errors that we catch.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+
+
+def known_host_key(file: Path, address: str, port: int, kinds: Sequence[str]) -> str | None:
+    """Return the key of a host in a known_hosts file, of the first of these kinds that it has; None if it has none."""
+    known = HostKeys(str(file)).lookup(known_name(address, port)) if file.is_file() else None
+    found = [kind for kind in kinds if known is not None and kind in known]
+    return f"{found[0]} {known[found[0]].get_base64()}" if known is not None and found else None
 
 
 class SshConnection:
@@ -96,9 +114,9 @@ class SshConnection:
         finally:
             channel.close()
 
-    def files(self) -> SFTPClient:
-        """An SFTP client for use inside a step."""
-        return self._connection.sftp()
+    def put(self, source: Path, target: str) -> None:
+        """Upload a file inside a step, into a file that exists and keeps its mode."""
+        self._connection.put(str(source), target, preserve_mode=False)
 
     @contextmanager
     def step(self, what: str, timeout_s: float) -> Iterator[None]:
@@ -172,11 +190,15 @@ def _connection(access: Access, connect_timeout_s: float) -> fabric.Connection:
 
 def _pin(client: SSHClient, access: Access) -> None:
     """Accept this host key and no other; a server with another one is refused before anything is sent."""
-    name = access.address if access.port == 22 else f"[{access.address}]:{access.port}"  # noqa: PLR2004
-    entry = HostKeyEntry.from_line(f"{name} {access.host_public_key}")
+    entry = HostKeyEntry.from_line(f"{known_name(access.address, access.port)} {access.host_public_key}")
     if entry is None or entry.key is None:
         raise HostKeyError(f"the known host key of {access} cannot be read: {access.host_public_key[:60]!r}")
-    client.get_host_keys().add(name, entry.key.get_name(), entry.key)
+    client.get_host_keys().add(known_name(access.address, access.port), entry.key.get_name(), entry.key)
+
+
+def known_name(address: str, port: int) -> str:
+    """The name of a host in a known_hosts file."""
+    return address if port == SSH_PORT else f"[{address}]:{port}"
 
 
 def _open(connection: fabric.Connection, access: Access, timeout_s: float) -> None:

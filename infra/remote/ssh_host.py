@@ -69,7 +69,7 @@ class SshHost(SshShell):
         )  # no other user reads any part of it
         line = self._connected()
         with line.step(f"the upload of {source.name}", _transfer_s(size)):
-            line.files().put(str(source), partial, confirm=False)
+            line.put(source, partial)
         self._demand_same(source, partial)
         self._checked(f"chmod {mode:o} {name} && mv -T {name} {shlex.quote(target)}")
 
@@ -105,7 +105,6 @@ class SshHost(SshShell):
         splitter, total_s = Splitter(target, sizes), _transfer_s(sum(sizes.values()))
         paths = "".join(f"{PurePosixPath(source) / name}\0" for name in sizes).encode()
         line = self._connected()
-        # Not SFTPClient.get: its prefetch thread raises into nowhere where the connection breaks.
         with line.step(f"the download of {source}", total_s):
             line.execute("xargs -0 -r cat --", paths, splitter.add, most_bytes=sum(sizes.values()))
         there = self._checked("xargs -0 -r cat -- | sha256sum", total_s, stdin=paths)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import httpx
+import httpx2
 import pydo
 import pytest
 from azure.core.exceptions import DecodeError, HttpResponseError, ServiceResponseError
@@ -160,7 +160,7 @@ def test_listing_keys_has_a_limit_of_its_own(cloud: Emulator) -> None:
 
 
 def test_other_processes_can_plan_faults_and_read_the_ledger(cloud: Emulator) -> None:
-    with httpx.Client(base_url=cloud.url, verify=ssl.create_default_context(cafile=cloud.ca)) as outside:
+    with httpx2.Client(base_url=cloud.url, verify=ssl.create_default_context(cafile=cloud.ca)) as outside:
         fault = {"method": "GET", "path": "/v2/account", "phase": "status", "status": 503}
         outside.post("/__emu/fault", json=fault).raise_for_status()
         struck = outside.get("/v2/account", headers={"authorization": f"Bearer {cloud.token}"})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import httpx
+import httpx2
 import psutil
 
 from infra.no_telemetry import QUIET
@@ -95,15 +95,15 @@ def start(home: Path, argv: list[str], env: dict[str, str]) -> Service:
 
 
 @cache
-def client() -> httpx.Client:
+def client() -> httpx2.Client:
     """One for all: each reads this computer's certificates when it is made."""
-    return httpx.Client(timeout=5)
+    return httpx2.Client(timeout=5)
 
 
 def is_healthy(url: str) -> bool:
     try:
         return client().get(f"{url}/health").is_success
-    except httpx.HTTPError:
+    except httpx2.HTTPError:
         return False
 
 
@@ -117,7 +117,7 @@ def refuses_others(url: str, login: str | None = None) -> None:
     assert {answer.status_code for answer in answers} <= {401, 403}
     assert not any("access-control-allow-origin" in answer.headers for answer in answers)
     if login is not None:
-        known = httpx.BasicAuth(*login.split(":", 1))
+        known = httpx2.BasicAuth(*login.split(":", 1))
         assert client().get(f"{url}/admin/settings", auth=known).is_success
         forged = client().post(f"{url}/flows/", json={"name": "foreign"}, headers=foreign, auth=known)
         assert (forged.status_code, forged.json()["detail"]) == (403, "Missing CSRF token.")
