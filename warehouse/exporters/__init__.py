@@ -10,14 +10,22 @@ from warehouse.exporters import inferencex, llmd, nvidia, pytorch
 from warehouse.exporters.exporter import Exporter
 from warehouse.exporters.measurement import Measurement
 from warehouse.lake.query import run_sql
+from warehouse.sql import sql
 
 EXPORTERS: Mapping[str, Exporter] = {
     each.name: each
     for each in (llmd.EXPORTER, inferencex.EXPORTER, nvidia.JSON_EXPORTER, nvidia.CSV_EXPORTER, pytorch.EXPORTER)
 }
 
-
 NEAREST_MAX = 3
+_OWN = """
+FROM standing WHERE is_control IS NOT TRUE
+{% if accepted_only %}AND verdict = 'accepted'
+{% elif not with_failed %}AND outcome = 'measured' AND verdict <> 'failed'
+{% endif %}
+{% if nights %}AND list_contains({{ nights }}, night){% endif %}
+ORDER BY night, "order", "repeat", run_id
+"""
 
 
 @dataclass(frozen=True)
@@ -44,12 +52,8 @@ def read_measurements(
     data: Path, nights: Sequence[str], *, accepted_only: bool = True, with_failed: bool = False
 ) -> list[Measurement]:
     """The measurements of these nights, or of all nights; of failed runs, only where both flags say so."""
-    measured = "true" if with_failed else "outcome = 'measured' AND verdict <> 'failed'"
-    verdicts = "verdict = 'accepted'" if accepted_only else measured
-    of_nights = "AND list_contains(?, night)" if nights else ""
-    own = f"{verdicts} AND is_control IS NOT TRUE {of_nights}"
-    query = f'FROM standing WHERE {own} ORDER BY night, "order", "repeat", run_id'
-    return [Measurement(row) for row in run_sql(data, query, (list(nights),) if nights else ()).dicts()]
+    query = sql(_OWN, nights=list(nights), accepted_only=accepted_only, with_failed=with_failed)
+    return [Measurement(row) for row in run_sql(data, query).dicts()]
 
 
 def takes_failed(format_name: str) -> bool:

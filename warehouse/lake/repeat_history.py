@@ -8,6 +8,7 @@ from bench.repeats import NightPrecision, ReachedPrecision, Spread, reach
 from bench.suite.scenario import Scenario
 from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.query import run_sql
+from warehouse.sql import sql
 
 # A new engine version or flag gives a scenario a new id, but its repeats vary as before: scenarios of one name, model,
 # engine, load driver and machine count together. Between leases only those of one id are compared.
@@ -23,17 +24,17 @@ alike AS (
         ) AND asked.machine IS NOT DISTINCT FROM known.machine
 )
 """
-_SPREADS = f"""{_ALIKE}
+_SPREADS = """{{ alike | sql }}
 SELECT asked_id, metric,
     sqrt(sum(spread_within ** 2 * degrees_within) / nullif(sum(degrees_within), 0)), sum(degrees_within)::BIGINT,
     sqrt(sum(spread_between ** 2 * degrees_between) / nullif(sum(degrees_between), 0)), sum(degrees_between)::BIGINT
 FROM alike JOIN repeat_history USING (scenario_id)
 GROUP BY asked_id, metric ORDER BY asked_id, metric
-"""  # noqa: S608 - a text of ours
-_SECONDS = f"""{_ALIKE}
+"""
+_SECONDS = """{{ alike | sql }}
 SELECT asked_id, median(epoch(ended_at) - epoch(started_at))
 FROM alike JOIN accepted USING (scenario_id) GROUP BY asked_id
-"""  # noqa: S608 - a text of ours
+"""
 REACHED = "SELECT scenario_id, metric, repeats, half_width FROM night_repeats WHERE night = ?"
 
 
@@ -41,7 +42,7 @@ def read_spreads(data: Path, scenarios: Sequence[Scenario]) -> dict[str, list[Sp
     """The spread of each metric over all nights, by scenario id; nothing where nothing was loaded yet."""
     found: dict[str, list[Spread]] = {one.scenario_id: [] for one in scenarios}
     if lake_files(data).is_dir() and scenarios:
-        for scenario_id, *spread in run_sql(data, _SPREADS, (_asked(scenarios),)).rows:
+        for scenario_id, *spread in run_sql(data, sql(_SPREADS, alike=_ALIKE), (_asked(scenarios),)).rows:
             found[scenario_id].append(Spread(*spread))
     return found
 
@@ -50,7 +51,7 @@ def read_run_seconds(data: Path, scenarios: Sequence[Scenario]) -> dict[str, flo
     """The median time of an accepted run in seconds, by scenario id; without those that have none."""
     if not lake_files(data).is_dir() or not scenarios:
         return {}
-    return dict(run_sql(data, _SECONDS, (_asked(scenarios),)).rows)
+    return dict(run_sql(data, sql(_SECONDS, alike=_ALIKE), (_asked(scenarios),)).rows)
 
 
 def _asked(scenarios: Sequence[Scenario]) -> list[dict[str, str | None]]:

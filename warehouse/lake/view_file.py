@@ -97,10 +97,9 @@ def _build(path: Path, lake: LakePath, statements: tuple[str, ...]) -> None:
 @contextmanager
 def _attached(path: Path, lake: LakePath) -> Iterator[duckdb.DuckDBPyConnection]:
     """Use a file in one transaction, where this lake can be read."""
-    quoted = str(path).replace("'", "''")
     with duckdb.connect() as connection:
         let_read(connection, lake)
-        connection.execute(f"ATTACH '{quoted}' AS built (STORAGE_VERSION '{STORAGE_VERSION}')")
+        connection.execute(f"ATTACH ? AS built (STORAGE_VERSION '{STORAGE_VERSION}')", [str(path)])
         connection.execute("USE built")
         connection.execute("BEGIN")
         yield connection

@@ -25,6 +25,7 @@ from warehouse.rows.records import read_night
 from warehouse.rows.run_folder import nights
 from warehouse.schema.columns import PARTITION
 from warehouse.schema.row import Row
+from warehouse.sql import sql
 from warehouse.trends.of_night import verdicts_of
 
 # Requested and found values side by side.
@@ -60,8 +61,8 @@ WHERE $1 IN (night, first_bad)
 ORDER BY direction = 'better', event_id, series, metric
 """
 LATENCIES = """
-SELECT scenario, repeat, {metric}_p50_ms, {metric}_p99_ms FROM standing
-WHERE night = '{night}' AND is_control IS NOT TRUE ORDER BY scenario, repeat
+SELECT scenario, repeat, {{ metric | sql }}_p50_ms, {{ metric | sql }}_p99_ms FROM standing
+WHERE night = {{ night }} AND is_control IS NOT TRUE ORDER BY scenario, repeat
 """  # shown, not run
 _QUIET = Markup("<p>Nothing changed, every planned run was measured, and no check failed.</p>")
 _FILES = Markup(
@@ -249,8 +250,8 @@ def _charts(content: _Content) -> Markup:
             for row in sorted(rows, key=lambda row: (str(row["scenario"]), row["repeat"]))
             if row[f"{metric}_p50_ms"] is not None
         ]
-        sql = sql_html(LATENCIES.format(metric=metric, night=content.night.replace("'", "''")))
-        charts += percentile_chart(f"{name}: bar to p50, line to p99", bars, f"{content.night}-{metric}", sql)
+        query = sql_html(sql(LATENCIES, metric=metric, night=content.night))
+        charts += percentile_chart(f"{name}: bar to p50, line to p99", bars, f"{content.night}-{metric}", query)
     return charts
 
 

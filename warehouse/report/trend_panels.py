@@ -18,6 +18,7 @@ from bench.trends.series import Point, Series, SeriesKey
 from warehouse.report.figures import Chart, Picture, chart_html, in_browser
 from warehouse.report.markup import NOTHING, details, joined, table_html
 from warehouse.schema.row import Row
+from warehouse.sql import sql
 from warehouse.trends.own_series import SOURCE
 
 _SHARED = Markup("<p>Panels of one metric have one scale in percent: an equal height is an equal change.</p>")
@@ -25,6 +26,14 @@ DRAWN_NIGHTS = 400  # newest ones of a panel; the CSV has all
 LEVEL_STATES = frozenset({"confirmed", "host", "explained"})
 WIDER = 4  # a panel whose values range this many times wider than the others' has a scale of its own
 NARROWEST = 0.005  # half of the range of a scale, as a share of its middle: less would magnify rounding
+_OWN = (
+    "SELECT * FROM series_nights WHERE series = {{ key.series }} AND metric = {{ key.metric }}"
+    "{% if until %} AND night <= {{ until }}{% endif %} ORDER BY measured_at"
+)
+_IMPORTED = (
+    "SELECT * FROM history_points WHERE source = {{ key.source }} AND series = {{ key.series }} "
+    "AND metric = {{ key.metric }} AND coalesce(unit, '') = {{ key.unit }} ORDER BY measured_at"
+)
 
 
 @dataclass(frozen=True)
@@ -189,17 +198,7 @@ def _day(moment: datetime) -> str:
 
 def series_sql(key: SeriesKey, until: str | None = None) -> str:
     """The query that returns the values of a panel; `until` is its last night, where that is not the newest."""
-    series, metric, source, unit = (_text(text) for text in (key.series, key.metric, key.source, key.unit))
-    if key.source == SOURCE:
-        last = f" AND night <= {_text(until)}" if until else ""
-        where = f"series = {series} AND metric = {metric}{last}"
-        return f"SELECT * FROM series_nights WHERE {where} ORDER BY measured_at"  # noqa: S608 - shown, not run
-    where = f"source = {source} AND series = {series} AND metric = {metric} AND coalesce(unit, '') = {unit}"
-    return f"SELECT * FROM history_points WHERE {where} ORDER BY measured_at"  # noqa: S608 - shown, not run
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return sql(_OWN if key.source == SOURCE else _IMPORTED, key=key, until=until)
 
 
 def series_csv(listed: Sequence[Series]) -> Iterator[Row]:

@@ -16,15 +16,13 @@ class Question:
     sql: str
 
 
-NEWEST = "(SELECT max(night) FROM measurements)"
-
 COMPARE = (
     Question(
         "published",
         "Published figures beside ours",
         Markup("A ratio stands only where the terms are equal; <code>terms</code> has each difference."),
         "No published figure of the catalogue has the model, lengths and load of the newest night.",
-        f"SELECT * FROM beside_published WHERE night = {NEWEST}",  # noqa: S608 - our own text
+        "SELECT * FROM beside_published WHERE night = (SELECT max(night) FROM measurements)",
     ),
 )
 
@@ -34,11 +32,12 @@ COST = (
         "What a million output tokens cost in the newest night",
         Markup("Price of the machine over the throughput of accepted runs."),
         "No accepted run of the newest night has a price.",
-        f"""
+        """
 SELECT model, "precision", scenario, engine, engine_version_found, count(*) AS repeats,
     avg(usd_per_mtok_output) AS usd_per_mtok_output, avg(output_throughput_tok_per_s) AS output_throughput_tok_per_s
-FROM accepted WHERE night = {NEWEST} AND usd_per_mtok_output IS NOT NULL GROUP BY ALL ORDER BY usd_per_mtok_output
-""",  # noqa: S608 - our own text
+FROM accepted WHERE night = (SELECT max(night) FROM measurements) AND usd_per_mtok_output IS NOT NULL
+GROUP BY ALL ORDER BY usd_per_mtok_output
+""",
     ),
     Question(
         "night_costs",
@@ -78,11 +77,12 @@ FROM measurements GROUP BY night ORDER BY night DESC LIMIT 30
         "Findings of the newest night",
         Markup("Each has what was observed and the bounds in its message."),
         "The newest night has no findings.",
-        f"""
+        """
 SELECT code, family, severity, status, count(*) AS runs, min(observed) AS lowest, max(observed) AS highest,
     any_value(message) AS example
-FROM findings WHERE night = {NEWEST} AND severity <> 'info' GROUP BY ALL ORDER BY severity, code
-""",  # noqa: S608 - our own text
+FROM findings WHERE night = (SELECT max(night) FROM measurements) AND severity <> 'info'
+GROUP BY ALL ORDER BY severity, code
+""",
     ),
     Question(
         "detectable",
@@ -124,9 +124,9 @@ FROM measurements WHERE verdict = 'failed' GROUP BY stage ORDER BY runs DESC
     ),
 )
 
-PARETO = f"""
+PARETO = """
 WITH nights AS (
-    SELECT DISTINCT night FROM measurements WHERE night <= {NEWEST} ORDER BY night DESC LIMIT 31
+    SELECT DISTINCT night FROM measurements ORDER BY night DESC LIMIT 31
 )
 SELECT
     concat_ws(' ', model, "precision", coalesce(any_value(gpu_count), 0) || 'x' || coalesce(any_value(gpus[1]), 'cpu'),
@@ -140,4 +140,4 @@ FROM accepted
 WHERE night IN (SELECT unnest([min(night), max(night)]) FROM nights) AND tpot_p50_ms > 0 AND is_control IS NOT TRUE
 GROUP BY model, "precision", engine, night, scenario, scenario_id
 ORDER BY setup, night, tok_per_s_per_user
-"""  # noqa: S608 - our own text
+"""

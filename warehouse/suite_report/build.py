@@ -14,6 +14,7 @@ from bench.suite.suite import Suite
 from catalog.read import machine_size, read_catalog
 from warehouse.lake.query import run_sql
 from warehouse.rows.records import read_night
+from warehouse.sql import sql
 from warehouse.suite_report.ceilings import memory_fit_rows, roofline_rows
 from warehouse.suite_report.commands import command_rows
 from warehouse.suite_report.measured import Measured, NightValues, newest_night, read_values, require_metrics
@@ -23,6 +24,10 @@ from warehouse.suite_report.table import SuiteReport, Table
 HOURS = {"hour": 1, "day": 24, "month": 730}  # a month of 365 * 24 / 12 hours
 VIEWS = ("machine_pairs", "machine_prices", "searches")  # the kinds whose rows are those of a view
 NOT_ASKED = "not asked"
+_FIGURES = """
+SELECT metric, gpu, gpu_count, value, unit, verdict AS published_verdict, source, notes
+FROM published WHERE list_contains(?, source) AND list_contains(?, metric) ORDER BY list_position(?, metric), line
+"""
 TOKENS_PER_MTOK, S_PER_HOUR = 1e6, 3600
 
 
@@ -66,8 +71,8 @@ def _other_requests(suite: Suite) -> Iterator[str]:
 
 def _table(data: Path, suite: Suite, table: ReportTable, values: NightValues) -> Table:
     if table.kind in VIEWS:
-        sql = f"SELECT * EXCLUDE (night) FROM {table.kind} WHERE night = ? ORDER BY ALL"  # noqa: S608 - a name of ours
-        return Table(table.title, tuple(run_sql(data, sql, (values.night,)).dicts()))
+        query = sql("SELECT * EXCLUDE (night) FROM {{ view | name }} WHERE night = ? ORDER BY ALL", view=table.kind)
+        return Table(table.title, tuple(run_sql(data, query, (values.night,)).dicts()))
     if table.kind == "published":
         return Table(table.title, tuple(_published(data, suite, table)))
     if table.kind == "commands":
@@ -87,11 +92,8 @@ def _table(data: Path, suite: Suite, table: ReportTable, values: NightValues) ->
 
 def _published(data: Path, suite: Suite, table: ReportTable) -> Sequence[dict[str, Any]]:
     """What the sources print of these metrics, also of other GPUs, with the verdict on each figure."""
-    columns = "metric, gpu, gpu_count, value, unit, verdict AS published_verdict, source, notes"
-    chosen = "list_contains(?, source) AND list_contains(?, metric)"
-    sql = f"SELECT {columns} FROM published WHERE {chosen} ORDER BY list_position(?, metric), line"  # noqa: S608 - ours
     metrics = list(table.metrics)
-    return run_sql(data, sql, (list(suite.report.sources), metrics, metrics)).dicts()
+    return run_sql(data, _FIGURES, (list(suite.report.sources), metrics, metrics)).dicts()
 
 
 def _asked(suite: Suite) -> Iterator[Scenario]:

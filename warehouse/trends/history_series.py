@@ -10,6 +10,7 @@ import numpy as np
 
 from bench.trends.series import STACK_FIELDS, Point, Series, SeriesKey, lower_is_better
 from warehouse.lake.database import open_warehouse
+from warehouse.sql import sql
 
 _LISTED = ("measured_at", "value", "spread", *STACK_FIELDS)
 _KEYS = """
@@ -17,7 +18,7 @@ SELECT coalesce(source, ''), series, metric, coalesce(unit, ''), count(*) FROM h
 GROUP BY ALL HAVING $night IS NULL OR bool_or(night = $night) ORDER BY ALL
 """
 # Of the series with these keys, a list for each part of a key. A run that stands in several files counts once.
-_QUERY = f"""
+_QUERY = """
 WITH once AS (
     SELECT * FROM history_points
     SEMI JOIN (SELECT unnest(?) AS key_source, unnest(?) AS key_series, unnest(?) AS key_metric, unnest(?) AS key_unit)
@@ -29,9 +30,9 @@ WITH once AS (
     ) = 1
 )
 SELECT coalesce(source, ''), series, metric, coalesce(unit, ''), any_value(is_lower_better),
-    {", ".join(f'list("{name}" ORDER BY measured_at, night, place)' for name in _LISTED)}
+    {% for one in listed %}list({{ one | name }} ORDER BY measured_at, night, place), {% endfor %}
 FROM once GROUP BY ALL ORDER BY ALL
-"""  # noqa: S608 - names of ours
+"""
 BATCH_ROWS = 200_000  # of which a query makes lists in memory
 
 
@@ -52,7 +53,7 @@ def history_series(
     with open_warehouse(data) as connection:
         counts = connection.execute(_KEYS, {"night": partition}).fetchall()
         for keys in _batches(row for row in counts if only is None or SeriesKey(*row[:-1]) in only):
-            cursor = connection.execute(_QUERY, [list(part) for part in zip(*keys, strict=True)])
+            cursor = connection.execute(sql(_QUERY, listed=_LISTED), [list(part) for part in zip(*keys, strict=True)])
             while row := cursor.fetchone():
                 source, series, metric, unit, is_lower, *lists = row
                 key = SeriesKey(source, series, metric, unit)

@@ -18,6 +18,7 @@ from warehouse.lake.lake import write_rows
 from warehouse.lake.query import run_sql
 from warehouse.schema.columns import PARTITION
 from warehouse.schema.row import Row
+from warehouse.sql import sql
 from warehouse.views.tables import PART, LakePath
 
 JUDGEMENT = "judgement.json"
@@ -92,24 +93,25 @@ def _time_and_event(row: Row) -> tuple[datetime, str]:
 
 def read_said(data: Path, but: str | None = None) -> tuple[list[SaidChange], list[SeriesVerdict]]:
     """Every reported change, with its state of today, and every host outlier; without those of one partition."""
-    changes, verdicts = (run_sql(data, query, (but,)).dicts() for query in (_CHANGES, _OUTLIERS))
+    changes = run_sql(data, sql(_CHANGES, columns=SaidChange.model_fields), (but,)).dicts()
+    verdicts = run_sql(data, sql(_OUTLIERS, columns=SeriesVerdict.model_fields), (but,)).dicts()
     return [SaidChange(**row) for row in changes], [SeriesVerdict(**row) for row in verdicts]
 
 
-_CHANGES = f"""
-SELECT {", ".join(name for name in SaidChange.model_fields if name not in {"state", "cause_value"})},
+_CHANGES = """
+SELECT {{ columns | reject("in", ["state", "cause_value"]) | name }},
     coalesce(acknowledged.state, change_points.state) AS state, coalesce(cause_value, '') AS cause_value
 FROM change_points
 LEFT JOIN (
     SELECT event_id, arg_max(state, acknowledged_at) AS state FROM acknowledgements WHERE state IS NOT NULL GROUP BY 1
 ) AS acknowledged USING (event_id)
 WHERE night IS DISTINCT FROM ? ORDER BY said_at, first_bad_at, series, metric
-"""  # noqa: S608 - names of ours
-_OUTLIERS = f"""
-SELECT {", ".join(name for name in SeriesVerdict.model_fields if name != "night")}, judged_night AS night
+"""
+_OUTLIERS = """
+SELECT {{ columns | reject("eq", "night") | name }}, judged_night AS night
 FROM series_verdicts
 WHERE judgement = 'host outlier' AND series_verdicts.night IS DISTINCT FROM ?
-"""  # noqa: S608 - names of ours
+"""
 
 
 def _read(path: Path, kind: type[_Value]) -> _Value:

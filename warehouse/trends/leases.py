@@ -8,12 +8,13 @@ from bench.trends.difference import Repeats
 from bench.trends.series import STACK_FIELDS, Point, SeriesKey, lower_is_better
 from bench.trends.sides import Lease
 from warehouse.lake.query import run_sql
+from warehouse.sql import sql
 from warehouse.trends.history_series import history_series
 from warehouse.trends.own_series import SOURCE
 
 # The parts of a scenario's name behind the first, such as those of its machine and its variant.
 TAG = "@"
-_OWN = f"""
+_OWN = """
 WITH facts AS (
     SELECT night, scenario_id, lease_id,
         any_value(suite) AS suite, any_value(model) AS model, any_value("precision") AS "precision",
@@ -27,19 +28,20 @@ WITH facts AS (
         any_value(if(arrivals = 'batch', request_count, concurrency_asked)) AS "load"
     FROM accepted GROUP BY ALL
 )
-SELECT series, metric, measured_at, value, spread, repeat_count, {", ".join(STACK_FIELDS)}, facts.*
+SELECT series, metric, measured_at, value, spread, repeat_count, {{ stack | name }}, facts.*
 FROM series_nights
 JOIN facts ON facts.night = series_nights.night AND facts.scenario_id = series_nights.scenario_id
     AND facts.lease_id IS NOT DISTINCT FROM series_nights.lease_id
 WHERE ($1 IS NULL OR measured_at >= $1) AND ($2 IS NULL OR list_contains($2, metric))
 ORDER BY series, metric, measured_at
-"""  # noqa: S608 - names of ours
+"""
 _NOT_FACTS = frozenset({"series", "metric", "measured_at", "value", "spread", "repeat_count"})
 
 
 def own_leases(data: Path, since: datetime | None = None, metrics: Sequence[str] | None = None) -> Iterator[Lease]:
     """The leases of our accepted measurements: all of them, or those since a time and of these metrics."""
-    for row in run_sql(data, _OWN, (since, None if metrics is None else list(metrics))).dicts():
+    asked = (since, None if metrics is None else list(metrics))
+    for row in run_sql(data, sql(_OWN, stack=STACK_FIELDS), asked).dicts():
         facts = {name: str(value) for name, value in row.items() if value is not None and name not in _NOT_FACTS}
         facts |= _tags(facts["scenario"]) | {"source": SOURCE}
         stack = {name: facts[name] for name in STACK_FIELDS if name in facts}

@@ -10,15 +10,16 @@ from duckdb import DuckDBPyConnection
 
 from bench.trends.series import STACK_FIELDS, Point, Series, SeriesKey, lower_is_better
 from warehouse.lake.database import open_warehouse
+from warehouse.sql import sql
 
 SOURCE = "nightbench"
 _LISTED = ("night", "measured_at", "value", "spread", "control", *STACK_FIELDS)
-_QUERY = f"""
-SELECT series, metric, {", ".join(f"list({name} ORDER BY measured_at, night)" for name in _LISTED)}
+_QUERY = """
+SELECT series, metric, {% for one in listed %}list({{ one | name }} ORDER BY measured_at, night), {% endfor %}
 FROM series_nights WHERE night >= $1 AND night <= coalesce($2, night)
     AND ($3 IS NULL OR list_contains($3, concat_ws(chr(10), series, metric)))
 GROUP BY ALL ORDER BY ALL
-"""  # noqa: S608 - names of ours
+"""
 _FIRST = """
 SELECT min(night) FROM (
     SELECT DISTINCT night FROM measurements WHERE night <= coalesce($2, night) ORDER BY night DESC LIMIT $1
@@ -56,7 +57,7 @@ def own_series(
     stacks: dict[tuple[str | None, ...], dict[str, str]] = {}  # one for all metrics of a scenario on a lease
     with open_warehouse(data) as connection:
         first = _first_night(connection, newest, until)
-        for series, metric, *lists in connection.execute(_QUERY, (first, until, names)).fetchall():
+        for series, metric, *lists in connection.execute(sql(_QUERY, listed=_LISTED), (first, until, names)).fetchall():
             points = []
             for night, measured_at, value, spread, control, *stack in zip(*lists, strict=True):
                 told = tuple(stack)

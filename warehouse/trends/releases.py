@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.trends.sides import Lease, Side, compare_sides
 from warehouse.lake.query import ask
+from warehouse.sql import sql
 from warehouse.trends.compare import Comparison
 from warehouse.trends.leases import history_leases, own_leases
 from warehouse.trends.own_series import SOURCE
@@ -21,9 +22,9 @@ METRICS = (
 )
 BEFORE = timedelta(days=30)  # nights before the older version that still say something of the noise
 # A version is as new as its first night: a bisection measures old ones again.
-VERSIONS = f"""
+VERSIONS = """
 WITH versions AS (
-    SELECT '{SOURCE}' AS source, engine, engine_version_found AS engine_version, min(started_at) AS first_at
+    SELECT {{ source }} AS source, engine, engine_version_found AS engine_version, min(started_at) AS first_at
     FROM accepted WHERE is_control IS NOT TRUE GROUP BY ALL
     UNION ALL BY NAME
     SELECT coalesce(source, '') AS source, engine_version, min(measured_at) AS first_at
@@ -32,8 +33,8 @@ WITH versions AS (
 SELECT source, engine, engine_version, first_at FROM versions
 WHERE engine_version IS NOT NULL AND first_at IS NOT NULL
 QUALIFY row_number() OVER (PARTITION BY source, engine ORDER BY first_at DESC, engine_version DESC) <= 2
-ORDER BY source <> '{SOURCE}', source, engine, first_at, engine_version
-"""  # noqa: S608 - our own text
+ORDER BY source <> {{ source }}, source, engine, first_at, engine_version
+"""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def releases(data: Path) -> Iterator[Release]:
 
 
 def _versions(data: Path) -> Iterator[_Versions]:
-    for (source, engine), group in groupby(ask(data, VERSIONS).rows, key=itemgetter(0, 1)):
+    for (source, engine), group in groupby(ask(data, sql(VERSIONS, source=SOURCE)).rows, key=itemgetter(0, 1)):
         rows = list(group)
         if len(rows) > 1:
             yield _Versions(source, engine, rows[0][2], rows[1][2], rows[0][3] - BEFORE)

@@ -2,7 +2,7 @@
 
 import csv
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +15,7 @@ from bench.trends.series import lower_is_better
 from catalog.read import read_catalog, read_prices
 from warehouse.schema.columns import COLUMNS, TABLES, Table
 from warehouse.schema.star import DIMENSIONS, METRICS
+from warehouse.sql import Sql, sql
 from warehouse.views.tables import LakePath, empty_rows, glob_pattern, loose_rows, stored_rows, table_view
 
 _Folder = TypeVar("_Folder", bound=LakePath)
@@ -65,19 +66,11 @@ DERIVED = ("nightly_medians", "lease_means", "monthly_histograms")
 _BEFORE_DERIVED = ("metric_values",)
 
 _HEAD = "CREATE VIEW {} AS"
+_COMPUTED = (
+    "SELECT * FROM (WITH {% for source, rows in sources.items() %}{{ source | sql }} AS NOT MATERIALIZED ({{ rows }})"
+    "{% if not loop.last %}, {% endif %}{% endfor %} {{ query }})"
+)
 
-# Placeholder for one line per numeric column of the view's table.
-EACH = "-- EACH NUMBER"
-# Placeholders for the metrics and for their rows; those of a dimension are named beside it.
-EACH_METRIC, EACH_METRIC_ROW = "-- EACH METRIC", "-- EACH METRIC ROW"
-# Placeholder for the list of quantiles of Student's t, by degrees of freedom.
-T_975 = "-- T 0.975"
-# Placeholders for rows of the catalogue: (cloud, kind, gpu, gpu_count), and (provider, gpu, gpu_count, usd_per_hour,
-# seen_until).
-KINDS, LISTED = "-- EACH KIND", "-- EACH LISTED PRICE"
-# Placeholder for the published figures, in the columns of published.csv, which `warehouse.suite_report.published_rows`
-# writes.
-EACH_PUBLISHED = "-- EACH PUBLISHED"
 PUBLISHED_FILE = Path(__file__).with_name("published.csv")
 PUBLISHED = (
     *("line", "source", "source_date", "model", "precision", "gpu", "gpu_count", "framework", "framework_version"),
@@ -101,14 +94,13 @@ def _over_months(lake: LakePath, name: str) -> str:
     if stored is None:
         return _question(name)
     sources = {"measurements": loose_rows(lake, "measurements"), **{view: _query(view) for view in _BEFORE_DERIVED}}
-    named = ", ".join(f"{source} AS NOT MATERIALIZED ({query})" for source, query in sources.items())
-    computed = f"SELECT * FROM (WITH {named} {_query(name)})"  # noqa: S608 - queries of ours
+    computed = sql(_COMPUTED, sources=sources, query=_query(name))
     return _question(name).split(_HEAD.format(name))[0] + _HEAD.format(name) + f" {stored} UNION ALL BY NAME {computed}"
 
 
-def _query(name: str) -> str:
+def _query(name: str) -> Sql:
     """What a view selects."""
-    return _question(name).split(_HEAD.format(name))[1].strip().removesuffix(";")
+    return Sql(_question(name).split(_HEAD.format(name))[1].strip().removesuffix(";"))
 
 
 def derivation() -> Iterator[str]:
@@ -120,9 +112,12 @@ def derivation() -> Iterator[str]:
 
 def measurements_of(file: Path) -> str:
     """The SQL that lets these views select from the file of a month."""
-    quoted = glob_pattern(str(file)).replace("'", "''")
-    rows = f"{empty_rows('measurements')} UNION ALL BY NAME FROM read_parquet('{quoted}', hive_partitioning=false)"
-    return f"CREATE OR REPLACE VIEW measurements AS {rows}"
+    return sql(
+        "CREATE OR REPLACE VIEW measurements AS {{ empty }} UNION ALL BY NAME "
+        "FROM read_parquet({{ file }}, hive_partitioning=false)",
+        empty=empty_rows("measurements"),
+        file=glob_pattern(str(file)),
+    )
 
 
 def derived_folder(lake: _Folder) -> _Folder:
@@ -138,39 +133,41 @@ def _derivation_digest() -> str:
 
 @cache
 def _question(name: str) -> str:
-    text = files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
-    numbers = _standing_numbers(_TABLE_OF[name]) if name in _TABLE_OF else ""
-    for dimension, columns in DIMENSIONS.items():
-        text = text.replace(f"-- KEY {dimension}\n", _key(columns)).replace(
-            f"-- COLUMNS {dimension}\n", _names(columns)
-        )
-    return (
-        text.replace(EACH, numbers)
-        .replace(EACH_METRIC_ROW, _metrics())
-        .replace(EACH_METRIC, _names(METRICS))
-        .replace(T_975, _quantiles())
-        .replace(KINDS, _kinds())
-        .replace(LISTED, _listed())
-        .replace(EACH_PUBLISHED, _published())
-    )
+    template = files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
+    of = COLUMNS[_TABLE_OF[name]] if name in _TABLE_OF else ()
+    return sql(template, withdrawable=[column.name for column in of if column.is_withdrawable], **_values())
 
 
-def _names(columns: Iterable[str]) -> str:
-    return ", ".join(f'"{name}"' for name in columns)
+@cache
+def _values() -> dict[str, object]:
+    """What the templates of the views name, beside the columns of their table that may be withdrawn."""
+    return {
+        "dimensions": DIMENSIONS,
+        "key": _key,
+        "metrics": METRICS,
+        "metric_rows": tuple(_metrics()),
+        "quantiles_975": [t_975(degrees) for degrees in range(1, REPEATS_MAX)],
+        "kinds": [(one.cloud, one.kind, one.gpu, one.gpu_count) for one in read_catalog().sizes],
+        "listed": tuple(_listed()),
+        "published": [[_typed(name, row[name]) for name in PUBLISHED] for row in read_audited()],
+    }
 
 
-def _key(columns: Iterable[str]) -> str:
+def _key(columns: Iterable[str]) -> Sql:
     """The hash of these columns; of two rows with equal values it is equal, NULL included."""
-    return f"md5(to_json([{_names(columns).replace(',', '::VARCHAR,')}::VARCHAR])::VARCHAR) "
-
-
-def _metrics() -> str:
-    """The metrics as SQL rows: name, unit, which way is better, and the smallest change that counts."""
-    declared = {column.name: column for column in COLUMNS["measurements"]}
-    return _sql_rows(
-        (name, of.unit, -1 if lower_is_better(name, of.unit) else 1, min_effect_of(name), of.meaning)
-        for name, of in ((name, declared[name]) for name in METRICS)
+    return sql(
+        "md5(to_json([{% for one in columns %}{{ one | name }}::VARCHAR{% if not loop.last %}, {% endif %}"
+        "{% endfor %}])::VARCHAR)",
+        columns=columns,
     )
+
+
+def _metrics() -> Iterator[tuple[object, ...]]:
+    """Of each metric: name, unit, which way is better, the smallest change that counts, and meaning."""
+    declared = {column.name: column for column in COLUMNS["measurements"]}
+    for name in METRICS:
+        of = declared[name]
+        yield name, of.unit, -1 if lower_is_better(name, of.unit) else 1, min_effect_of(name), of.meaning
 
 
 def read_audited() -> tuple[dict[str, str], ...]:
@@ -179,52 +176,16 @@ def read_audited() -> tuple[dict[str, str], ...]:
         return tuple(csv.DictReader(file))
 
 
-@cache
-def _published() -> str:
-    """The published figures as SQL rows."""
-    return _sql_rows([_typed(name, row[name]) for name in PUBLISHED] for row in read_audited())
-
-
 def _typed(name: str, text: str) -> object:
     if not text:
         return None
     return float(text) if name == "number" else int(float(text)) if name in _WHOLE else text
 
 
-def _quantiles() -> str:
-    """The 0.975 quantiles of Student's t for as many repeats as a suite may have."""
-    return f"[{', '.join(f'{t_975(degrees):.4f}' for degrees in range(1, REPEATS_MAX))}]"
-
-
-def _kinds() -> str:
-    """The machine sizes of the catalogue as SQL rows."""
-    rows = ((one.cloud, one.kind, one.gpu, one.gpu_count) for one in read_catalog().sizes)
-    return _sql_rows(rows)
-
-
-def _listed() -> str:
-    """The prices of the catalogue as SQL rows, those of today's sizes included."""
-    past = ((one.provider, one.gpu, one.gpu_count, one.usd_per_hour, one.seen_until) for one in read_prices())
-    now = (
-        (one.cloud, one.gpu, one.gpu_count, one.usd_per_hour, one.price_date)
-        for one in read_catalog().sizes
-        if one.usd_per_hour is not None and not one.is_spot
-    )
-    return _sql_rows((*past, *now))
-
-
-def _sql_rows(rows: Iterable[Sequence[object]]) -> str:
-    return ",\n        ".join(f"({', '.join(map(_literal, row))})" for row in rows)
-
-
-def _literal(value: object) -> str:
-    if value is None:
-        return "NULL"
-    return repr(value) if isinstance(value, (int, float)) else "'" + str(value).replace("'", "''") + "'"
-
-
-def _standing_numbers(table: Table) -> str:
-    """Each numeric column, NULL where it was withdrawn: the body of `SELECT * REPLACE (...)`."""
-    names = (column.name for column in COLUMNS[table] if column.is_withdrawable)
-    case = 'CASE WHEN list_contains(withdrawn, \'{0}\') THEN NULL ELSE "{0}" END AS "{0}"'
-    return ",\n    ".join(case.format(name) for name in names)
+def _listed() -> Iterator[tuple[object, ...]]:
+    """The prices of the catalogue, those of today's sizes included."""
+    for past in read_prices():
+        yield past.provider, past.gpu, past.gpu_count, past.usd_per_hour, past.seen_until
+    for one in read_catalog().sizes:
+        if one.usd_per_hour is not None and not one.is_spot:
+            yield one.cloud, one.gpu, one.gpu_count, one.usd_per_hour, one.price_date

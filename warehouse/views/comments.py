@@ -7,6 +7,7 @@ from importlib.resources import files
 from warehouse.schema.column import Column
 from warehouse.schema.columns import TABLES
 from warehouse.schema.view_columns import VIEW_COLUMNS, columns_of
+from warehouse.sql import sql
 
 ROWS: dict[str, str] = {
     "measurements": "a run, measured or not",
@@ -31,15 +32,17 @@ ROWS: dict[str, str] = {
     "claim_findings": "the result of one rule for one claim",
 }
 
+_ON_COLUMN = "COMMENT ON COLUMN {{ view | name }}.{{ column | name }} IS {{ said }}"
+
 
 def comment_statements(columns: Sequence[tuple[str, str]]) -> Iterator[str]:
     """The SQL that comments on these columns, given as view and name, and on their views."""
     for view in dict.fromkeys(view for view, _name in columns):
         if said := view_comment(view):
-            yield f"COMMENT ON VIEW {_name(view)} IS {_text(said)}"
+            yield sql("COMMENT ON VIEW {{ view | name }} IS {{ said }}", view=view, said=said)
     for view, name in columns:
         if column := columns_of(view).get(name):
-            yield f"COMMENT ON COLUMN {_name(view)}.{_name(name)} IS {_text(column_comment(column))}"
+            yield sql(_ON_COLUMN, view=view, column=name, said=column_comment(column))
 
 
 @cache
@@ -60,11 +63,3 @@ def view_comment(view: str) -> str | None:
 def column_comment(column: Column) -> str:
     """The meaning of a column, and its unit in brackets."""
     return column.meaning if column.unit is None else f"{column.meaning} [{column.unit}]"
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

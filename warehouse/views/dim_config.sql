@@ -1,10 +1,9 @@
 -- With which flags and parallelism, each combination once?
 CREATE VIEW dim_config AS
 SELECT
-    -- KEY config
-    AS config_key,
-    -- COLUMNS config
-    , min(night) AS first_night,
+    {{ key(dimensions.config) }} AS config_key,
+    {{ dimensions.config | name }},
+    min(night) AS first_night,
     max(night) AS last_night
 FROM measurements
 GROUP BY ALL;

@@ -1,10 +1,9 @@
 -- On which hosts were runs measured, each combination once?
 CREATE VIEW dim_host AS
 SELECT
-    -- KEY host
-    AS host_key,
-    -- COLUMNS host
-    , min(night) AS first_night,
+    {{ key(dimensions.host) }} AS host_key,
+    {{ dimensions.host | name }},
+    min(night) AS first_night,
     max(night) AS last_night
 FROM measurements
 GROUP BY ALL;

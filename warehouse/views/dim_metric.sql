@@ -3,5 +3,5 @@ CREATE VIEW dim_metric AS
 SELECT * REPLACE (CAST(min_effect AS DOUBLE) AS min_effect)
 FROM (
     VALUES
-        -- EACH METRIC ROW
+        {{ metric_rows | rows }}
 ) AS metrics(metric, unit, direction, min_effect, meaning);

@@ -1,10 +1,9 @@
 -- With which drivers, firmware and kernel, each combination once?
 CREATE VIEW dim_platform AS
 SELECT
-    -- KEY platform
-    AS platform_key,
-    -- COLUMNS platform
-    , min(night) AS first_night,
+    {{ key(dimensions.platform) }} AS platform_key,
+    {{ dimensions.platform | name }},
+    min(night) AS first_night,
     max(night) AS last_night
 FROM measurements
 GROUP BY ALL;

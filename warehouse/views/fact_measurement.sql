@@ -11,6 +11,6 @@ SELECT
 FROM (
     UNPIVOT (SELECT * FROM measurements)
     ON
-        -- EACH METRIC
+        {{ metrics | name }}
     INTO NAME metric VALUE value
 );

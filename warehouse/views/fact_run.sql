@@ -5,18 +5,12 @@ SELECT
     run_id,
     "repeat",
     lease_id,
-    -- KEY host
-    AS host_key,
-    -- KEY platform
-    AS platform_key,
-    -- KEY stack
-    AS stack_key,
-    -- KEY model
-    AS model_key,
-    -- KEY config
-    AS config_key,
-    -- KEY scenario
-    AS scenario_key,
+    {{ key(dimensions.host) }} AS host_key,
+    {{ key(dimensions.platform) }} AS platform_key,
+    {{ key(dimensions.stack) }} AS stack_key,
+    {{ key(dimensions.model) }} AS model_key,
+    {{ key(dimensions.config) }} AS config_key,
+    {{ key(dimensions.scenario) }} AS scenario_key,
     is_first_after_start,
     is_control,
     outcome,

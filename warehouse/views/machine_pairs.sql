@@ -95,8 +95,7 @@ SELECT
     scenario_id_a,
     scenario_id_b
 FROM (
-    SELECT *, list_extract(-- T 0.975
-    , degrees) * error AS half_width
+    SELECT *, list_extract({{ quantiles_975 }}, degrees) * error AS half_width
     FROM pairs
 )
 ORDER BY night, scenario, metric, machine_a, machine_b;

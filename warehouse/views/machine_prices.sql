@@ -3,13 +3,13 @@
 CREATE VIEW machine_prices AS
 WITH kinds(cloud, kind, gpu, gpu_count) AS (
     VALUES
-        -- EACH KIND
+        {{ kinds | rows }}
 ),
 listed AS (
     SELECT provider, gpu, gpu_count, arg_max(usd_per_hour, seen_until) AS usd_per_hour, max(seen_until) AS price_date
     FROM (
         VALUES
-        -- EACH LISTED PRICE
+        {{ listed | rows }}
     ) AS prices(provider, gpu, gpu_count, usd_per_hour, seen_until)
     GROUP BY provider, gpu, gpu_count
 ),

@@ -11,12 +11,12 @@ FROM (
             lease_id,
             is_first_after_start,
             withdrawn,
-            -- EACH METRIC
+            {{ metrics | name }}
         FROM measurements
         WHERE verdict = 'accepted' AND is_control IS NOT TRUE
     )
     ON
-        -- EACH METRIC
+        {{ metrics | name }}
     INTO NAME metric VALUE value
 )
 WHERE withdrawn IS NULL OR NOT list_contains(withdrawn, metric);

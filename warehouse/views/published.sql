@@ -5,7 +5,7 @@ CREATE VIEW published AS
 SELECT * REPLACE (CAST(number AS DOUBLE) AS number)
 FROM (
     VALUES
-        -- EACH PUBLISHED
+        {{ published | rows }}
 ) AS rows(
     line, source, source_date, model, precision, gpu, gpu_count, framework, framework_version, isl, osl, "load",
     metric, "value", number, unit, verdict, notes

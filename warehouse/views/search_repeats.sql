@@ -22,8 +22,7 @@ SELECT
     found = repeats AS is_whole,
     exp(mean_log) AS value,
     spread,
-    list_extract(-- T 0.975
-    , found - 1) * spread / sqrt(found) AS half_width,
+    list_extract({{ quantiles_975 }}, found - 1) * spread / sqrt(found) AS half_width,
     exp(mean_log - half_width) AS value_low,
     exp(mean_log + half_width) AS value_high
 FROM pooled

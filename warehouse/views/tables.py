@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Literal, Protocol, Self
 
 from warehouse.schema.columns import COLUMNS, PARTITION, Table
+from warehouse.sql import Sql, sql
 
 MONTH = "month"  # folders of files of whole months, beside the folders of nights
 MONTHS_COLUMNS = "months.sha256"  # beside them: the columns that all of them have
@@ -21,12 +22,26 @@ COLUMNS_MARK = b"nightbench.columns"  # key in the footer of a file, of the colu
 _WIDE = frozenset[Table]({"measurements"})
 # Columns that a file has in one of two units only.
 _AS_US = "least(round(gap::DOUBLE * 1000), 2147483647)::INTEGER"  # as the rows of a run are clamped
-_COMPUTED: dict[str, dict[str, str]] = {
-    "requests": {
-        "itl_us": f"coalesce(itl_us, list_transform(itl_ms, lambda gap: {_AS_US}))",
-        "itl_ms": "coalesce(itl_ms, list_transform(itl_us, lambda gap: (gap / 1000.0)::FLOAT))",
-    }
+_COMPUTED = {
+    "requests": Sql(
+        f"coalesce(itl_us, list_transform(itl_ms, lambda gap: {_AS_US})) AS itl_us, "
+        "coalesce(itl_ms, list_transform(itl_us, lambda gap: (gap / 1000.0)::FLOAT)) AS itl_ms"
+    )
 }
+_EMPTY = (
+    "SELECT {% for one in columns %}CAST(NULL AS {{ one.duckdb_type | sql }}) AS {{ one.name | name }}"
+    "{% if not loop.last %}, {% endif %}{% endfor %} WHERE false"
+)
+_FILES = "FROM read_parquet({{ files }}, hive_partitioning=false{% if is_joined %}, union_by_name=true{% endif %})"
+_NIGHTS = (
+    "SELECT * FROM read_parquet({{ files }}, hive_partitioning=true, hive_types={ {{- partition }}: VARCHAR}"
+    "{% if is_joined %}, union_by_name=true{% endif %})"
+)
+_VIEW = (
+    "CREATE VIEW {{ table }} AS "
+    "{% if computed %}SELECT * REPLACE ({{ computed }}) FROM ({{ rows }}){% else %}{{ rows }}{% endif %}"
+)
+_BY_NAME = " UNION ALL BY NAME "
 _DATED = re.compile(r"\d{4}-\d{2}(?=\D|$)")
 
 
@@ -85,10 +100,9 @@ def are_months_alike(lake: LakePath, table: Table) -> bool:
     return file.is_file() and file.read_bytes().decode() == columns_digest(table)
 
 
-def empty_rows(table: Table) -> str:
+def empty_rows(table: Table) -> Sql:
     """A query of no rows with every declared column and its type."""
-    typed = ", ".join(f'CAST(NULL AS {column.duckdb_type}) AS "{column.name}"' for column in COLUMNS[table])
-    return f"SELECT {typed} WHERE false"
+    return sql(_EMPTY, columns=COLUMNS[table])
 
 
 def table_view(lake: LakePath, table: Table) -> str:
@@ -100,29 +114,25 @@ def table_view(lake: LakePath, table: Table) -> str:
     parts = [] if is_whole and are_alike else [empty_rows(table)]
     if months:
         # To bind a view that joins files by name opens each of them: 90 ms for those of five years.
-        joined = "" if is_whole else ", union_by_name=true"
-        parts.append(f"FROM read_parquet({_months(lake / table, months)}, hive_partitioning=false{joined})")
-    rows = " UNION ALL BY NAME ".join([*parts, *nights])
-    if computed := _COMPUTED.get(table):
-        replaced = ", ".join(f"{sql} AS {name}" for name, sql in computed.items())
-        rows = f"SELECT * REPLACE ({replaced}) FROM ({rows})"  # noqa: S608 - names of ours
-    return f"CREATE VIEW {table} AS {rows}"
+        parts.append(sql(_FILES, files=_months(lake / table, months), is_joined=not is_whole))
+    rows = Sql(_BY_NAME.join([*parts, *nights]))
+    return sql(_VIEW, table=Sql(table), computed=_COMPUTED.get(table), rows=rows)
 
 
-def loose_rows(lake: LakePath, table: Table) -> str:
+def loose_rows(lake: LakePath, table: Table) -> Sql:
     """A query of the rows of the nights that no file of a month has."""
     nights, are_alike = _loose_nights(lake, table, months_in(lake / table))
-    return " UNION ALL BY NAME ".join(nights if nights and are_alike else [empty_rows(table), *nights])
+    return Sql(_BY_NAME.join(nights if nights and are_alike else [empty_rows(table), *nights]))
 
 
-def _loose_nights(lake: LakePath, table: Table, months: set[str]) -> tuple[list[str], bool]:
+def _loose_nights(lake: LakePath, table: Table, months: set[str]) -> tuple[list[Sql], bool]:
     """Queries of the rows of nights that no file of a month has, and whether all of these have today's columns."""
     if groups := _groups_of_columns(lake):
-        rows = [_rows_of(group, table, _loose(group / table, months), months, "") for group in groups]
+        rows = [_rows_of(group, table, _loose(group / table, months), months, is_joined=False) for group in groups]
         return [query for query in rows if query], False
     loose = _loose(lake / table, months)
     are_alike = bool(months) and _have_todays_columns(lake / table, table, loose)
-    query = _rows_of(lake, table, loose, months, "" if are_alike else ", union_by_name=true")
+    query = _rows_of(lake, table, loose, months, is_joined=not are_alike)
     return [query] if query else [], are_alike
 
 
@@ -138,7 +148,9 @@ def _loose(folder: LakePath, months: set[str]) -> dict[str, str | None]:
     return {night: month for night in nights_in(folder) if (month := month_of(night)) not in months}
 
 
-def _rows_of(lake: LakePath, table: Table, loose: dict[str, str | None], months: set[str], joined: str) -> str | None:
+def _rows_of(
+    lake: LakePath, table: Table, loose: dict[str, str | None], months: set[str], *, is_joined: bool
+) -> Sql | None:
     """A query of the rows of these nights; None if there are none."""
     patterns = [f"{month}*" for month in sorted({month for month in loose.values() if month})]
     patterns += sorted(glob_pattern(night) for night, month in loose.items() if month is None)
@@ -147,9 +159,8 @@ def _rows_of(lake: LakePath, table: Table, loose: dict[str, str | None], months:
         patterns = ["*"] if some else []
     if not patterns:
         return None
-    files = _files([f"{glob_pattern(lake)}/{table}/{PARTITION}={pattern}/{PART}" for pattern in patterns])
-    options = f"hive_partitioning=true, hive_types={{'{PARTITION}': VARCHAR}}{joined}"
-    return f"SELECT * FROM read_parquet({files}, {options})"  # noqa: S608 - the paths are quoted
+    files = [f"{glob_pattern(lake)}/{table}/{PARTITION}={pattern}/{PART}" for pattern in patterns]
+    return sql(_NIGHTS, files=files, partition=PARTITION, is_joined=is_joined)
 
 
 def _have_todays_columns(folder: LakePath, table: Table, nights: Iterable[str]) -> bool:
@@ -173,25 +184,17 @@ def _footer(file: Path) -> bytes:
     return b""
 
 
-def stored_rows(lake: LakePath, derived: LakePath, view: str) -> str | None:
+def stored_rows(lake: LakePath, derived: LakePath, view: str) -> Sql | None:
     """A query of what the files of months store of a view; None if they are not those of the measurements."""
     months = months_in(derived / view)
     if not months or months != months_in(lake / "measurements"):
         return None
-    return f"SELECT * FROM read_parquet({_months(derived / view, months)}, hive_partitioning=false)"  # noqa: S608
+    return sql(_FILES, files=_months(derived / view, months), is_joined=False)
 
 
-def _months(folder: LakePath, months: Iterable[str]) -> str:
-    """The files of these months, as SQL; named one by one, so that a new one is not read beside its nights."""
-    return _files([f"{glob_pattern(folder)}/{MONTH}={month}/{PART}" for month in sorted(months)])
-
-
-def _files(patterns: list[str]) -> str:
-    return f"[{', '.join(map(_quoted, patterns))}]"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _months(folder: LakePath, months: Iterable[str]) -> list[str]:
+    """The files of these months; named one by one, so that a new one is not read beside its nights."""
+    return [f"{glob_pattern(folder)}/{MONTH}={month}/{PART}" for month in sorted(months)]
 
 
 def glob_pattern(folder: LakePath | str) -> str:

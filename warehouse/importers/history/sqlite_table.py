@@ -8,6 +8,7 @@ from bench.errors import UnreadableResultError, UsageError
 from warehouse.importers.history.long_table import HistoryOptions, rows_of, why_not_places
 from warehouse.importers.history.row import HistoryRow
 from warehouse.importers.parsing.document import Document
+from warehouse.sql import sql
 
 _MAGIC = b"SQLite format 3\x00"
 
@@ -26,7 +27,7 @@ def read_sqlite(document: Document, options: HistoryOptions) -> Iterator[History
         try:
             connection.deserialize(document.data)
             table = _table(document.name, connection, options)
-            cursor = connection.execute(f"SELECT * FROM {_quoted(table)}")  # noqa: S608 - a table of the file
+            cursor = connection.execute(sql("SELECT * FROM {{ table | name }}", table=table))
             header = [column[0] for column in cursor.description]
             lines = (["" if cell is None else str(cell) for cell in row] for row in cursor)
             yield from rows_of(f"{document.path.name} table {table}", header, enumerate(lines, 1), options)
@@ -52,9 +53,5 @@ def _table(name: str, connection: sqlite3.Connection, options: HistoryOptions) -
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    cursor = connection.execute(f"SELECT * FROM {_quoted(table)} LIMIT 0")  # noqa: S608 - a table of the file
+    cursor = connection.execute(sql("SELECT * FROM {{ table | name }} LIMIT 0", table=table))
     return [column[0] for column in cursor.description]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -90,12 +90,11 @@ def connect_to(lake: ManifestPath, views: Path, config: dict[str, Any]) -> duckd
     The connections of a process to one version share one DuckDB, as those to one file do. A later version gets another,
     so that nothing changes below a query.
     """
-    quoted = str(views).replace("'", "''")
-    connection = duckdb.connect(f":memory:{quoted}@{lake.tree.version.etag}", config=config)
+    connection = duckdb.connect(f":memory:{views}@{lake.tree.version.etag}", config=config)
     try:
         if PROTOCOL not in connection.list_filesystems():
             let_read(connection, lake)
-            connection.execute(f"ATTACH '{quoted}' AS warehouse (READ_ONLY)")
+            connection.execute("ATTACH ? AS warehouse (READ_ONLY)", [str(views)])
         connection.execute("USE warehouse")
     except duckdb.Error:
         connection.close()
