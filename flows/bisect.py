@@ -17,6 +17,7 @@ from bench.record import NightEnd
 from bench.trends.bisect import Bisection, Measured, Step, next_step, with_night
 from bench.trends.night_judge import coupling
 from bench.trends.series import Point, Series
+from infra.leases.lease_reports import night_minutes
 from infra.loadgen.suite_file import read_suite
 from infra.loadgen.suite_lock import lock_file
 from infra.storage import store
@@ -25,6 +26,7 @@ from warehouse.lake.query import ask
 from warehouse.trends.own_series import own_series
 
 FOLDER = "bisections"
+NIGHTS_LIKE_IT = 5  # whose median says how long one takes
 Measure = Callable[[str, Path], Measured]  # runs a night of a candidate by its suite
 
 # Each candidate is measured anew, so that a doubt about an earlier night excludes no version.
@@ -153,6 +155,18 @@ def begun_night(data: Path, suite: Path, target: str, known: Container[str]) -> 
     digest = read_suite(suite, is_draft=True, target=target)[1]
     records = (store.read_night(data, name) for name in store.nights(data) if name not in known)
     return next((one.night for one in records if (one.suite_sha256, one.target) == (digest, target)), None)
+
+
+def earlier_minutes(data: Path, suite: str, target: str) -> float | None:
+    """Median minutes of the newest nights of a suite, by its name, on this target; None where none is known."""
+    alike: list[float] = []
+    for name in reversed(store.nights(data)):
+        night = store.read_night(data, name)
+        minutes = night_minutes(data, name) if (night.suite.name, night.target) == (suite, target) else None
+        alike += [] if minutes is None else [minutes]
+        if len(alike) == NIGHTS_LIKE_IT:
+            break
+    return float(np.median(alike)) if alike else None
 
 
 def _without_host(series: Series, point: Point, began: str) -> float:

@@ -64,7 +64,8 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
 
 
 def _cost(suite: Path, target: str, fewest: int, most: int) -> str:
-    """What so many nights of the suite would take, by its plan."""
+    """What so many nights of the suite would take: as long as earlier ones did here, or else as its plan says."""
+    from flows.bisect import earlier_minutes  # noqa: PLC0415
     from infra.bootstrap import clouds, planned_target  # noqa: PLC0415
     from infra.leases.forecast import forecast_night  # noqa: PLC0415
     from infra.loadgen.suite_file import make_night  # noqa: PLC0415
@@ -74,10 +75,12 @@ def _cost(suite: Path, target: str, fewest: int, most: int) -> str:
     lock = read_lock(suite)
     night = make_night(suite, target, poc=False, is_draft=True)
     expected = forecast_night(settings, night, clouds(settings).get(target), None, () if lock is None else lock.prices)
-    hours = f"{fewest * expected.minutes / 60:.1f} to {most * expected.minutes / 60:.1f} h"
-    usd = expected.usd
+    known = earlier_minutes(settings.data, night.suite.name, target)
+    minutes = expected.minutes if known is None else known
+    usd = expected.usd if known is None or expected.usd_per_hour is None else expected.usd_per_hour * known / 60
     price = "a price that is not known" if usd is None else f"{fewest * usd:.2f} to {most * usd:.2f} USD"
-    return f"by the suite's plan {hours} and {price}"
+    source = "by the suite's plan" if known is None else "as earlier nights of the suite took"
+    return f"{minutes:.0f} min a night {source}, {fewest * minutes / 60:.1f} to {most * minutes / 60:.1f} h and {price}"
 
 
 def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bisection", "Step"]:

@@ -80,5 +80,19 @@ def _attempt(attempt: Attempt) -> LeaseAttempt:
 
 def night_usd(data: Path, night: str) -> float:
     """What the leases of a night cost, as far as that is known."""
+    return sum(lease.usd or 0.0 for lease in _reports(data, night))
+
+
+def night_minutes(data: Path, night: str) -> float | None:
+    """Minutes from the first lease of a night to the last release; None while one is open, or where none was had."""
+    leases = _reports(data, night)
+    began = [lease.rented_at for lease in leases if lease.rented_at is not None]
+    ended = [lease.released_at for lease in leases if lease.released_at is not None]
+    if not began or len(ended) < len(leases):
+        return None
+    return (max(ended) - min(began)).total_seconds() / 60
+
+
+def _reports(data: Path, night: str) -> list[LeaseReport]:
     paths = sorted((store.night_folder(data, night) / "leases").glob("*.json"))
-    return sum(LeaseReport.model_validate_json(path.read_bytes()).usd or 0.0 for path in paths)
+    return [LeaseReport.model_validate_json(path.read_bytes()) for path in paths]

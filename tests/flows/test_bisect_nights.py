@@ -3,13 +3,14 @@
 import json
 import re
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from bench.errors import EngineBuildError
-from bench.record import NightRecord
+from bench.record import LeaseReport, NightRecord
 from flows.cli import app
 from flows.machines import run_machines
 from infra.settings import Settings
@@ -84,6 +85,21 @@ def bisect(folder: Path, *more: str) -> Result:
     return CliRunner().invoke(app, ["--data", str(folder / "data"), *asked])
 
 
+def test_a_plan_expects_nights_as_long_as_earlier_ones_of_the_suite_were(tmp_path: Path, machines: Machines) -> None:
+    machines.stop_after_runs = 0
+    bisect(tmp_path)
+    data = tmp_path / "data"
+    (night,) = store.nights(data)
+    rented = datetime(2026, 3, 1, tzinfo=UTC)
+    price = {"lease_id": "one", "cloud": "local", "machine_id": "this", "usd_per_hour": 0.0}
+    times = {"rented_at": rented, "released_at": rented + timedelta(minutes=2)}
+    store.write_json(store.lease_file(data, night, "one"), LeaseReport.model_validate(price | times))
+
+    said = bisect(tmp_path, "--plan")
+
+    assert "24 at most; 2 min a night as earlier nights of the suite took, 0.2 to 0.8 h" in said.stderr
+
+
 def test_the_version_is_found_by_nights_and_a_search_that_was_stopped_goes_on(
     tmp_path: Path, machines: Machines
 ) -> None:
@@ -97,7 +113,7 @@ def test_the_version_is_found_by_nights_and_a_search_that_was_stopped_goes_on(
     assert (stopped.exit_code, "run the same command again" in stopped.stderr) == (130, True)
     assert f"night {cut} is resumed" in said.stderr
     assert "5 candidates from 0.28.0 to 0.31.0: 6 nights at least" in said.stderr
-    assert re.search(r"by the suite's plan [\d.]+ to [\d.]+ h and 0\.00 to 0\.00 USD", said.stderr)
+    assert re.search(r"; \d+ min a night by the suite's plan, [\d.]+ to [\d.]+ h and 0\.00 to 0\.00 USD", said.stderr)
     found = json.loads(said.stdout[said.stdout.index("{\n") :])
     assert (found["is_found"], found["last_good"], found["first_bad"]) == (True, "0.28.0", "0.29.0")
     nights = store.nights(tmp_path / "data")
