@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
-from flows.cli.arguments import JsonFlag, examples, read_settings
+from flows.cli.arguments import JsonFlag, SqlLimitOption, examples, read_settings
 from flows.show import console
 
 if TYPE_CHECKING:
@@ -24,26 +24,27 @@ def sql(
     query: Annotated[str, typer.Argument(help='SQL statement, for example "SELECT * FROM results".')],
     as_json: JsonFlag = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    limit: SqlLimitOption = 600.0,
 ) -> None:
-    """Query the warehouse with SQL."""
+    """Query the warehouse with SQL. Exits 2 if the query fails, or takes longer than its limit."""
     from flows.show.results import show_answer  # noqa: PLC0415
     from warehouse.lake.query import run_sql  # noqa: PLC0415
 
     if as_json and as_csv:
         raise UsageError("--json and --csv exclude each other: pass one of them")
-    found = run_sql(read_settings().data.absolute(), query)
+    found = run_sql(read_settings().data.absolute(), query, limit_s=limit)
     show_answer(found, "json" if as_json else "csv" if as_csv else "table")
 
 
 @commands.command(epilog=examples("nightbench shell", "nightbench shell < docs/how-to/queries/slowest-hosts.sql"))
-def shell() -> None:
+def shell(limit: SqlLimitOption = 600.0) -> None:
     """Query the warehouse statement by statement, read-only; a load never waits for it.
 
     A statement ends with a semicolon at the end of a line; .quit ends the shell. Exits 2 if a statement failed.
     """
     from flows.show.shell import run_shell, typed  # noqa: PLC0415
 
-    if not run_shell(read_settings().data.absolute(), typed()):
+    if not run_shell(read_settings().data.absolute(), typed(), limit):
         raise typer.Exit(2)
 
 

@@ -42,12 +42,15 @@ def statements(lines: Iterable[str]) -> Iterator[str]:
         yield "\n".join(waiting)
 
 
-def run_shell(data: Path, lines: Iterable[str]) -> bool:
-    """Answer each statement; an error is printed and the next one is read. Returns whether none failed."""
+def run_shell(data: Path, lines: Iterable[str], limit_s: float | None = None) -> bool:
+    """Answer each statement; an error is printed and the next one is read. Returns whether none failed.
+
+    A statement that takes longer than `limit_s` is stopped.
+    """
     is_good = True
     for sql in statements(lines):
         try:
-            table(run_sql(data, sql).dicts())
+            table(run_sql(data, sql, limit_s=limit_s).dicts())
         except UsageError as failed:
             error(str(failed))
             is_good = False

@@ -1,8 +1,11 @@
 """Query the warehouse in SQL, read-only."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import duckdb
@@ -39,12 +42,13 @@ def ask(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryResul
         return QueryResult(tuple(column[0] for column in result.description or ()), tuple(result.fetchall()))
 
 
-def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryResult:
+def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = (), *, limit_s: float | None = None) -> QueryResult:
     """Run one query on the warehouse of this data folder; it can read the lake and nothing else.
 
-    Raises UsageError for any other statement, and with DuckDB's error message if the query fails.
+    Raises UsageError for any other statement, with DuckDB's error message if the query fails, and where it takes longer
+    than `limit_s`.
     """
-    with open_warehouse(data) as connection:
+    with open_warehouse(data) as connection, _stopped_after(connection, limit_s):
         try:
             _require_query(connection, sql, parameters)
             result = connection.execute(sql, list(parameters))
@@ -52,8 +56,26 @@ def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryR
             return QueryResult(columns, tuple(result.fetchall()))
         except duckdb.PermissionException as error:
             raise UsageError(f"the query is refused: it can only read {lake_name(data)}; {_sentence(error)}") from error
+        except duckdb.InterruptException as error:
+            how = "let it read fewer rows (WHERE night = ..., LIMIT), or allow more time with --limit SECONDS"
+            raise UsageError(f"the query was stopped after its limit of {limit_s:g} s: {how}") from error
         except duckdb.Error as error:
             raise bucket_error(error) or UsageError(f"the query failed: {_sentence(error)}") from error
+
+
+@contextmanager
+def _stopped_after(connection: duckdb.DuckDBPyConnection, limit_s: float | None) -> Iterator[None]:
+    """Interrupt what the connection runs after so many seconds; None: never."""
+    if limit_s is None:
+        yield
+        return
+    timer = Timer(limit_s, connection.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # it must not reach a closed connection
 
 
 def _require_query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: tuple[object, ...]) -> None:

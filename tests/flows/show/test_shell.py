@@ -2,7 +2,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from flows.cli import app
 from flows.show.shell import run_shell, statements
 from warehouse.lake.database import DATABASE, build_warehouse
 
@@ -36,3 +38,15 @@ def test_an_idle_shell_does_not_hold_the_warehouse(tmp_path: Path, capsys: pytes
 
     assert run_shell(tmp_path, rebuilt_meanwhile())
     assert "after" in capsys.readouterr().out
+
+
+def test_both_commands_stop_a_query_at_the_limit_that_they_are_given(tmp_path: Path) -> None:
+    endless, given = "SELECT count(*) FROM range(100000000000) AS numbers(n) WHERE n % 7 = 3;", ["--limit", "0.1"]
+
+    one = CliRunner().invoke(app, ["--data", str(tmp_path), "sql", endless, *given])
+    shell = CliRunner().invoke(app, ["--data", str(tmp_path), "shell", *given], input=f"{endless}\nSELECT 41 + 1;\n")
+
+    assert "stopped after its limit of 0.1 s" in str(one.exception)
+    assert shell.exit_code == 2
+    assert "stopped after its limit of 0.1 s" in shell.stderr
+    assert "42" in shell.stdout

@@ -231,3 +231,13 @@ def test_a_query_does_not_read_the_environment(data: Path) -> None:
         del os.environ["NIGHTBENCH_TEST_OF_SQL"]
 
     assert "hunter2" not in str(shown)
+
+
+def test_a_query_that_takes_longer_than_its_limit_is_stopped_and_the_error_says_how_to_go_on(data: Path) -> None:
+    endless = "SELECT count(*) FROM range(100000000000) AS numbers(n) WHERE n % 7 = 3"
+
+    with pytest.raises(
+        UsageError, match=r"stopped after its limit of 0\.1 s: let it read fewer rows .* --limit SECONDS"
+    ):
+        run_sql(data, endless, limit_s=0.1)
+    assert run_sql(data, "SELECT 1 AS one", limit_s=60).rows == ((1,),)
