@@ -12,23 +12,30 @@ from prefect.settings import (
     PREFECT_API_AUTH_STRING,
     PREFECT_API_URL,
     PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+    PREFECT_HOME,
     PREFECT_SERVER_API_AUTH_STRING,
     PREFECT_SERVER_CORS_ALLOWED_ORIGINS,
     PREFECT_SERVER_CSRF_PROTECTION_ENABLED,
+    PREFECT_SERVER_DATABASE_CONNECTION_URL,
     PREFECT_SERVER_EPHEMERAL_ENABLED,
+    PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS,
     temporary_settings,
 )
 
 from warehouse.judging.expectations import great_expectations
+
+STARTUP_TIMEOUT_S = 300  # its first start makes the tables: more than Prefect's 20 s on a busy computer
+DATABASE = "temporary-server.db"  # in Prefect's home; kept, since to make its tables takes seconds
 
 
 @contextmanager
 def temporary_server() -> Iterator[None]:
     """Start the server that a flow would start, while this process imports what its night needs.
 
-    It asks for a login that only this process has. It has no heartbeats, which nothing on it reads: each flow would
-    wait up to a second for the end of its own. Does nothing where PREFECT_API_URL names a server. Raises what Prefect
-    raises if the server does not start.
+    It asks for a login that only this process has, and has a database of its own: a service of this profile would list
+    its nights as those of deployments. It has no heartbeats, which nothing on it reads: each flow would wait up to a
+    second for the end of its own. Does nothing where PREFECT_API_URL names a server. Raises what Prefect raises if the
+    server does not start.
     """
     if PREFECT_API_URL.value() or not PREFECT_SERVER_EPHEMERAL_ENABLED.value():
         yield
@@ -52,15 +59,18 @@ def temporary_server() -> Iterator[None]:
 
 @contextmanager
 def _protected() -> Iterator[None]:
-    """A login of this process alone: every user and every page in a browser reaches a port of this computer.
+    """Settings of the server: its database, and a login of this process alone.
 
-    For all threads: those of Prefect that send logs and events know no settings of a context.
+    Every user and every page in a browser reaches a port of this computer. For all threads: those of Prefect that send
+    logs and events know no settings of a context.
     """
     login = f"nightbench:{secrets.token_urlsafe(24)}"
     protection = {
         PREFECT_SERVER_API_AUTH_STRING: login,
         PREFECT_API_AUTH_STRING: login,
         PREFECT_SERVER_CSRF_PROTECTION_ENABLED: True,
+        PREFECT_SERVER_DATABASE_CONNECTION_URL: f"sqlite+aiosqlite:///{PREFECT_HOME.value() / DATABASE}",
+        PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS: STARTUP_TIMEOUT_S,
         PREFECT_SERVER_CORS_ALLOWED_ORIGINS: "http://127.0.0.1",  # no page has this origin, because there is no UI
     }
     before = prefect.context.GLOBAL_SETTINGS_CONTEXT

@@ -27,6 +27,7 @@ from bench.record import CalibratedLoad, Calibration, NightRecord
 from flows.cli import main
 from flows.ending import silence_stderr_at_exit
 from flows.nightly import nightly
+from flows.temporary_server import DATABASE
 from infra.hardware.host_facts import read_host
 from infra.ledger.ledger import Ledger
 from infra.processes import detached
@@ -34,7 +35,7 @@ from infra.storage.store import ABANDONED, PARTIAL
 from meter import METER_VERSION
 from tests.flows.deployed import ROOT, deploy
 from tests.flows.real_engine import build_engine, write_quick
-from tests.flows.serving import DATABASE, serving, shared_address
+from tests.flows.serving import serving, shared_address
 from tests.flows.without_prefect import without_prefect
 from tests.watchdogs import end_watchdogs
 

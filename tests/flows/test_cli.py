@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.temporary_server import DATABASE
 from infra.ledger.ledger import Ledger
 from infra.processes.detached import marked
 from infra.processes.machine_lock import MachineLock
@@ -21,7 +22,7 @@ from infra.reporting import silent
 from infra.storage import store
 from tests.emulators.s3 import Bucket
 from tests.flows.conftest import NightFixture
-from tests.flows.serving import DATABASE, PATIENCE_S
+from tests.flows.serving import PATIENCE_S
 from tests.watchdogs import end_watchdogs
 
 pytestmark = pytest.mark.prefect

@@ -8,7 +8,7 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_SERVER_EPHEMERAL_ENABLED, temporary_settings
 
-from flows.temporary_server import temporary_server
+from flows.temporary_server import DATABASE, temporary_server
 from tests.flows.serving import refuses_others
 
 pytestmark = pytest.mark.prefect
@@ -50,5 +50,7 @@ def test_the_temporary_server_answers_its_own_night_and_nobody_else(tmp_path: Pa
         try:
             refuses_others(url)
             client.set_flow_run_name(client.create_flow_run(nothing).id, "mine")
+            assert (tmp_path / DATABASE).is_file()
+            assert not (tmp_path / "prefect.db").exists()  # that of a service of this profile, which would list it
         finally:
             SubprocessASGIServer().stop()  # else at the end of all tests
