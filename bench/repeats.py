@@ -93,7 +93,7 @@ class ReachedPrecision(StoredValue):
         expected = "unknown" if self.half_width_expected is None else f"±{self.half_width_expected:.2%}"
         return (
             f"{self.scenario}: {self.repeats} repeats give the mean of {self.metric} with {reached}; "
-            f"asked: ±{self.half_width_asked:.2%}, expected: {expected}"
+            f"requested: ±{self.half_width_asked:.2%}, expected: {expected}"
         )
 
 

@@ -28,7 +28,7 @@ def require_listed(settings: Settings, suite: Path, target: str, resume: str | N
     _require_folder(settings, suite)
     if resume is not None:
         if Path(resume).name != resume:
-            raise UsageError(f"resume {resume!r} is no name of a night, such as 2026-03-01T010000Z")
+            raise UsageError(f"resume {resume!r} is not the name of a night, such as 2026-03-01T010000Z")
         target = store.read_night(settings.data, resume).target
     _require_target(settings, target)
 

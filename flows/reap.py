@@ -1,4 +1,4 @@
-"""Release every machine whose lease has expired or whose run has died."""
+"""Release every machine whose lease has expired or whose run was killed."""
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_table_artifact
@@ -14,7 +14,7 @@ from infra.settings import Settings
 def reap(everything: bool = False) -> list[str]:
     """Return the ids of the released machines; fail if one could not be released.
 
-    A night whose process and worker both died is marked as crashed, so that the next one does not wait for it. A night
+    A night that was killed with its worker is marked as crashed, so that the next one does not wait for it. A night
     that ended while the server did not respond gets the state in which it ended.
 
     Args:

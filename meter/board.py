@@ -62,5 +62,5 @@ class Board:
 
     @property
     def is_orphan(self) -> bool:
-        """Whether the watching process has died; called by a worker."""
+        """Return whether the watching process has ended; called by a worker."""
         return os.getppid() != self.watcher

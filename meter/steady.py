@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 SHARE = 0.99
-RULE = "from the first measured send to the last moment with 99 % of the asked streams live, once they were"
+RULE = "from the first measured send to the last moment with 99 % of the requested streams in flight, once they were"
 
 
 @dataclass(frozen=True, slots=True)

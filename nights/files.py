@@ -89,7 +89,7 @@ SEARCHES = NightFile(
 JUDGEMENT = NightFile(
     "judgement.json",
     r"judgement\.json",
-    "what was said of the night's series",
+    "the judgement of the night's series",
     NightJudgement,
     "the judge",
     "after the load",

@@ -1,4 +1,4 @@
-"""Each case of docs/reference/nets.md: what dies, the net that catches it, and for how long the machine is billed on.
+"""Each case of docs/reference/nets.md: what fails, the net that catches it, and for how long the machine is billed on.
 
     python -m tests.nets
 
@@ -189,7 +189,7 @@ CASES = (
         _computer_and_records_are_lost,
     ),
 )
-HEAD = """# What releases the machine, whatever dies
+HEAD = """# What releases the machine after any failure
 
 A night on a rented machine has several nets. `nightbench plan` and `nightbench doctor` show which of them stand.
 
@@ -203,7 +203,7 @@ Each row is a test: the emulated cloud, the real code and a virtual clock. The l
 machine is still billed, rounded up to a minute. `python -m tests.nets` rewrites this page; a test fails where it is out
 of date.
 
-| what dies | net | billed no longer than |
+| what fails | net | billed no longer than |
 |---|---|---|
 """
 TAIL = """

@@ -197,7 +197,7 @@ def _stage(staging: Path, document: Document, options: HistoryOptions, *, is_new
                 waiting = []
         points.add(_table(waiting))
     if not check.kept:
-        raise UnreadableResultError(f"{document.name} has no value with a time: it is no history")
+        raise UnreadableResultError(f"{document.name} has no value with a time: it is not a history")
     remarks = check.remarks()
     write_rows(
         staging,

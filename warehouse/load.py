@@ -198,7 +198,7 @@ def _read_plan(folder: Path) -> _Night:
     if plan is not None:
         night.planned = {place_of(plan, run): (plan, run) for run in plan.runs}
     night.end = _read_if_there(night, files.END.name, read_end, "the reason why the night ended early is unknown")
-    night.said = _read_if_there(night, JUDGEMENT, parse_judgement, "what was said of its series is unknown")
+    night.said = _read_if_there(night, JUDGEMENT, parse_judgement, "the judgement of its series is unknown")
     probes = partial(search_rows, night.name)
     night.searches = _read_if_there(night, files.SEARCHES.name, probes, "what its searches found is unknown") or []
     for path in files.files_in(folder, files.LEASES):

@@ -17,7 +17,7 @@ BOOT, BETWEEN, RELEASE = "boot", "between stages", "release"
 
 @dataclass(frozen=True)
 class Span:
-    """When a stage was under way; without an end it still is, or died. Stages may overlap."""
+    """When a stage was under way; without an end it still is, or its process was killed. Stages may overlap."""
 
     stage: str
     run: str | None

@@ -20,7 +20,7 @@ def unknown_flags(flags: Sequence[str], known: frozenset[str]) -> Iterator[str]:
     for name in flag_names(flags):
         if not _is_known(name, known):
             near = get_close_matches(name.replace("_", "-"), sorted(known), n=3)
-            yield f"{name} is no flag of this engine" + (f": did you mean {' or '.join(near)}?" if near else "")
+            yield f"{name} is not a flag of this engine" + (f": did you mean {' or '.join(near)}?" if near else "")
 
 
 def _is_known(name: str, known: frozenset[str]) -> bool:

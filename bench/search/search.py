@@ -71,7 +71,7 @@ def result_of(entry: ScenarioEntry, slo: Slo | None, repeat: int, probes: Sequen
     """What the probes of a search show; ValueError of an entry that is none."""
     search = entry.search
     if search is None:
-        msg = f"{entry.name} is no search"
+        msg = f"{entry.name} is not a search"
         raise ValueError(msg)
     if isinstance(search, Saturation):
         value, low, high, why = _knee(search, probes)

@@ -82,7 +82,7 @@ def _require_plain(table: Mapping[str, Any], place: Place) -> None:
     kind = prompts.get("kind") if isinstance(prompts, dict) else None
     if kind in ("sharegpt", "multi-turn"):
         raise PlacedError(
-            (*place, "prompts"), f"a search draws its prompts anew for each probe: {kind} is not possible"
+            (*place, "prompts"), f"a search draws its prompts again for each probe: {kind} is not possible"
         )
     if table.get("arrivals", "poisson") not in _OPEN:
         raise PlacedError((*place, "arrivals"), f"a search by request rate needs one of {', '.join(_OPEN)} arrivals")

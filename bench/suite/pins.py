@@ -158,7 +158,7 @@ def require_pins(suite: Suite, source: SuiteSource) -> None:
 
 def parse_lock(text: str, where: str, suite_file: str) -> Lock:
     """Parse a lock file's text; SuiteError naming the file, the key and the next step if it is not valid."""
-    again = f"run `nightbench pin {suite_file}`, which writes it anew"
+    again = f"run `nightbench pin {suite_file}`, which writes it again"
     try:
         lock = Lock.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:

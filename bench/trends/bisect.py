@@ -78,7 +78,7 @@ def next_step(search: Bisection) -> Step:
         return Step(fewer, good, bad, "the ends are measured first")
     if not _ends_differ(search, good, bad):
         if counts[fewer] < LEASES_MAX:
-            return Step(fewer, good, bad, "the ends are not told apart yet")
+            return Step(fewer, good, bad, "the two ends do not differ clearly yet")
         return Step(None, good, bad, f"{good} and {bad} are alike: no change of {search.metric} was seen between them")
     return _narrow(search)
 
@@ -126,7 +126,7 @@ def _narrow(search: Bisection) -> Step:
         here = search.values(names[middle])
         likes_bad = _likes_bad(here, values) if here else None
         if likes_bad is None:
-            reason = "halfway between the ends" if not here else "not told yet which end it is like"
+            reason = "halfway between the ends" if not here else "not clear yet which end it resembles"
             return Step(names[middle], names[low], names[high], reason, skipped)
         values[likes_bad].extend(here)
         low, high = (low, middle) if likes_bad else (middle, high)

@@ -23,7 +23,7 @@ AcceptRiskFlag = Annotated[
     bool,
     typer.Option(
         "--accept-risk",
-        help="Rent a machine that cannot delete itself, and is billed without end if this computer dies.",
+        help="Rent a machine that cannot delete itself, and is billed without end if this computer fails.",
     ),
 ]
 NightsArgument = Annotated[list[str] | None, typer.Argument(metavar="[NIGHT]...", help="Nights; default: all.")]

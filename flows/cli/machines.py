@@ -30,7 +30,7 @@ def reap(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without the question of --everything.")] = False,
 ) -> None:
-    """Release every machine of ours whose lease has expired, whose run has died, or that the ledger does not list.
+    """Release every machine of ours whose lease has expired, whose run was killed, or that the ledger does not list.
 
     Works without a ledger: a machine's name states that it is ours and when its lease expires. `--everything` lists all
     that is ours with its price and deletes it, but for what a running night holds or may need; results stay. Exits 3 if

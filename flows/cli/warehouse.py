@@ -263,4 +263,4 @@ def _show_imported(found: "ImportedHistory", said: Counter[str]) -> None:
 
 def _show_shared(said: Counter[str]) -> None:
     for code in sorted(code for code, count in said.items() if code in _SHARED and count > 1):
-        console.line(f"{code} is said of {said[code]} files: the table history_remarks has them all")
+        console.line(f"{code} applies to {said[code]} files: the table history_remarks has them all")

@@ -93,7 +93,7 @@ def _on_endpoint(night: "NightRecord", expected: "Forecast", *, short: bool) -> 
     shown = [{name: row[name] for name in ("stage", "scenario", "times", "minutes", "basis")} for row in stages]
     table(shown, "expected stages on a server that already runs")
     line(f"total: {_minutes_of(expected.cold)}")
-    line(f"nothing is rented, started or stopped; {night.target} is asked nothing before the night")
+    line(f"nothing is rented, started or stopped; {night.target} is not contacted before the night")
 
 
 def _on_own_host(night: "NightRecord", expected: "Forecast", *, short: bool) -> None:

@@ -169,7 +169,7 @@ class StaticCloud:
         if held["name"] != lease["name"]:
             raise HostInUseError(
                 f"{self.name} is held by {who(held)}: run again when that night has "
-                "ended, or add --wait; if its process has died, run `nightbench reap` on the computer that started it"
+                "ended, or add --wait; if its process has ended, run `nightbench reap` on the computer that started it"
             )
         return self._found(held, host_now_s)
 

@@ -14,7 +14,7 @@ def parse_url(target: str) -> str:
         port = PORTS[parts.scheme] if parts.port is None else parts.port
     except ValueError as error:
         raise UsageError(
-            f"--target {target!r} is no URL ({error}): use http://host:port or https://host:port"
+            f"--target {target!r} is not a URL ({error}): use http://host:port or https://host:port"
         ) from error
     if parts.username is not None or parts.password is not None:
         raise UsageError(f"--target has a user or a password, which would be recorded: put the API key into {API_KEY}")

@@ -1,4 +1,4 @@
-"""Releases what nights that died left behind: machines, keys and processes."""
+"""Releases what killed nights left behind: machines, keys and processes."""
 
 import logging
 from collections.abc import Mapping

@@ -60,7 +60,7 @@ def nets_under(*, is_rented: bool, why_no_switch: str | None, server: str | None
             net="deadline in the name",
             is_up=True,
             stands="`nightbench reap` on any computer with the token, without records",
-            misses="everything, until somebody runs it after the lease's expiry",
+            misses="everything, until it runs after the lease's expiry",
         ),
     ]
 
@@ -72,10 +72,12 @@ def exposure(*, has_switch: bool, lease_minutes: int | None = None, usd_per_hour
     """
     if has_switch:
         usd = f", at most {usd_per_hour * lease_minutes / 60:.2f} USD" if usd_per_hour and lease_minutes else ""
-        return f"if this computer dies, the machine deletes itself at its lease's expiry{usd}; its key and volumes stay"
+        return (
+            f"if this computer fails, the machine deletes itself at its lease's expiry{usd}; its key and volumes stay"
+        )
     usd = "" if usd_per_hour is None else f", at {usd_per_hour:.2f} USD/h or {24 * usd_per_hour:.2f} USD a day"
     return (
-        f"if this computer dies, the machine is billed without end{usd}, unless another computer runs "
+        f"if this computer fails, the machine is billed without end{usd}, unless another computer runs "
         "`nightbench reap` after the lease's expiry: run `nightbench doctor --fix` to store a token with which the "
         "machine deletes itself, or let another computer run `nightbench reap` each hour"
     )
@@ -87,7 +89,7 @@ def why_unguarded(usd: float | None, usd_max: float) -> str | None:
         return None
     cost = "the price of the lease is unknown" if usd is None else f"the lease costs up to {usd:.2f} USD"
     return (
-        f"{cost} and the machine has no switch of its own, so it is billed without end if this computer dies; "
+        f"{cost} and the machine has no switch of its own, so it is billed without end if this computer fails; "
         f"NIGHTBENCH_UNGUARDED_USD_MAX allows {usd_max:.2f} USD without it: run `nightbench doctor --fix`, or accept "
         "the risk with --accept-risk (deployments: NIGHTBENCH_ACCEPT_RISK=1)"
     )

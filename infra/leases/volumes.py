@@ -90,8 +90,8 @@ def acquire_volume(context: VolumeContext, wanted: VolumeRequest, say: Say) -> V
 def _recall(context: VolumeContext, wanted: VolumeRequest) -> bool:
     """Search for volumes that were requested and are not listed; whether one of them exists after all.
 
-    The process that requested one may have died before the reply, and the cloud's lists lag. Raises CloudError where it
-    stays unknown.
+    The process that requested one may have been killed before the reply, and the cloud's lists lag. Raises CloudError
+    where it stays unknown.
     """
     known = context.book.open_volumes(context.cloud.name)
     return any(_is_there(context, one) for one in known if _is_alike(one, wanted) and is_of_account(context.cloud, one))

@@ -143,7 +143,7 @@ def _open_for_everyone(file: Path) -> int:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # a hard link may lead anywhere
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no plain file with this one name")
+        raise OSError(errno.EINVAL, "it is not a regular file with a single name")
     if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != EVERYONE:
         os.fchmod(descriptor, EVERYONE)  # whatever this user's umask was
     return descriptor

@@ -91,7 +91,7 @@ def test_what_is_reached_is_by_the_spread_of_all_nights_where_it_is_known_else_b
 
     assert found.half_width_reached == pytest.approx(half_width, rel=1e-3)
     assert (found.is_reached, found.half_width_asked) == (is_reached, 0.01)
-    assert str(found).startswith(f"chat: 4 repeats give the mean of {METRIC} with ±{half_width:.2%}; asked: ±1.00%")
+    assert str(found).startswith(f"chat: 4 repeats give the mean of {METRIC} with ±{half_width:.2%}; requested: ±1.00%")
 
 
 def test_one_repeat_without_history_reaches_no_interval() -> None:

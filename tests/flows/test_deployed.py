@@ -69,7 +69,7 @@ def test_a_night_is_resumed_only_where_it_may_measure_and_only_by_its_name(setti
 
     with pytest.raises(UsageError, match=f"target {ENDPOINT} is refused"):
         require_listed(settings, LOCAL, "local", night.night)
-    with pytest.raises(UsageError, match="is no name of a night"):
+    with pytest.raises(UsageError, match="is not the name of a night"):
         require_listed(settings, LOCAL, "local", f"../runs/{night.night}")
 
 

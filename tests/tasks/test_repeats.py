@@ -182,7 +182,7 @@ def test_a_night_says_what_its_repeats_reached_in_its_record_its_summary_and_on_
     first = record.reached[0]
     assert (first.scenario, first.repeats, first.is_reached) == (night.repeats[0].scenario, 4, False)
     assert first.half_width_reached == pytest.approx(0.0457, rel=0.01)  # Student's t of three degrees of freedom
-    said = f"{first.scenario}: 4 repeats give the mean of output_throughput_tok_per_s with ±4.57%; asked: ±1.00%"
+    said = f"{first.scenario}: 4 repeats give the mean of output_throughput_tok_per_s with ±4.57%; requested: ±1.00%"
     assert said in " ".join(capsys.readouterr().out.split())
     html = page.read_text()
     assert "<h2>Planned repeats</h2>" in html

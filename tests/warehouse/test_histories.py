@@ -143,7 +143,10 @@ def test_each_doubt_is_a_sentence_with_its_count_and_a_place() -> None:
         "1 value(s) are NaN or infinite and count as failures, the first at line 6 of wide.csv"
     )
     assert messages["unit_change"].endswith("line 21 of wide.csv: llama/H100 tok_s from ms to s")
-    assert messages["no_host"] == "no row states host: a change of host there cannot be told from one of the engine"
+    assert (
+        messages["no_host"]
+        == "no row states host: a change of host there cannot be distinguished from one of the engine"
+    )
 
 
 def test_a_failure_has_no_value_and_a_reason(tmp_path: Path) -> None:

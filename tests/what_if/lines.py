@@ -1,4 +1,4 @@
-"""Each line of docs/reference/what-if.md: what goes wrong, what the night does, keeps and bills, and who is told.
+"""Each line of docs/reference/what-if.md: what goes wrong, what the night does, keeps and bills, and its report.
 
 A line with `expected` is played, and its numbers are compared with what the play left. Every other line names the tests
 that run it.
@@ -120,7 +120,7 @@ LINES = (
         "It loads: the file has only views, and a new one takes its place.",
         "Everything; the other client goes on with the file that it opened.",
         "Nothing.",
-        "Nobody: nothing failed.",
+        "No message: nothing failed.",
         (
             "tests/warehouse/lake/test_database.py::test_a_client_that_locks_the_file_neither_waits_nor_makes_a_load_wait",
             "tests/warehouse/lake/test_database.py::test_a_reader_neither_waits_nor_makes_a_load_wait",
@@ -174,8 +174,8 @@ LINES = (
         "The machine's own switch deletes it at the lease's expiry, where it is armed "
         "([nets](nets.md)); else a `reap` on any computer with the token.",
         "What is in the bucket; runs that were only on this computer's disk are there.",
-        "Until 1 min after the lease's expiry; without the switch, until somebody runs `reap`.",
-        "Nobody: `plan` and `doctor` say before a night which nets stand.",
+        "Until 1 min after the lease's expiry; without the switch, until `reap` runs.",
+        "No message: `plan` and `doctor` show before a night which nets stand.",
         (
             f"{INFRA}/leases/test_nets.py::test_a_net_catches_what_dies_within_the_time_on_the_page",
             f"{CHAOS}/test_self_destruct.py::test_a_machine_deletes_itself_by_a_token_that_can_do_nothing_else",
@@ -242,7 +242,7 @@ LINES = (
     ),
     Line(
         REVOKED,
-        "while it measures, and nobody replaces it",
+        "while it measures, and is not replaced",
         "It measures on, cannot release, and ends, exit code {exit_code}.",
         "Every run ({rows}), loaded, judged and reported.",
         "Without end, if the machine's own switch is not armed; with it, until the lease's expiry.",

@@ -45,7 +45,7 @@ def require_nights(data: Path, nights: Sequence[str]) -> None:
         if night not in known:
             near = get_close_matches(night, known, n=NEAREST_MAX, cutoff=0.0)
             hint = f"the nearest nights are: {', '.join(near)}" if near else "the warehouse has no night"
-            raise UsageError(f"{night} is no night of the warehouse: {hint}")
+            raise UsageError(f"{night} is not a night of the warehouse: {hint}")
 
 
 def read_measurements(

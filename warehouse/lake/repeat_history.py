@@ -13,15 +13,15 @@ from warehouse.sql import sql
 # A new engine version or flag gives a scenario a new id, but its repeats vary as before: scenarios of one name, model,
 # engine, load driver and machine count together. Between leases only those of one id are compared.
 _ALIKE = """
-WITH asked AS (SELECT unnest(?, recursive := true)),
+WITH wanted AS (SELECT unnest(?, recursive := true)),
 known AS (SELECT DISTINCT scenario_id, scenario, model, engine, driver, machine FROM accepted),
 alike AS (
-    SELECT asked.scenario_id AS asked_id, known.scenario_id
-    FROM asked JOIN known
-        ON asked.scenario_id = known.scenario_id
-        OR (asked.scenario, asked.model, asked.engine, asked.driver) = (
+    SELECT wanted.scenario_id AS asked_id, known.scenario_id
+    FROM wanted JOIN known
+        ON wanted.scenario_id = known.scenario_id
+        OR (wanted.scenario, wanted.model, wanted.engine, wanted.driver) = (
             known.scenario, known.model, known.engine, known.driver
-        ) AND asked.machine IS NOT DISTINCT FROM known.machine
+        ) AND wanted.machine IS NOT DISTINCT FROM known.machine
 )
 """
 _SPREADS = """{{ alike | sql }}

@@ -18,7 +18,7 @@ from bench.suite.slo import Slo
 from warehouse.rows.units import MS_PER_S, S_PER_HOUR, TOKENS_PER_MTOK
 from warehouse.schema.row import Row
 
-NOT_ASKED_AGAIN = "the server was not asked again after its last load: it had ended, or the night ended early"
+NOT_ASKED_AGAIN = "the server did not answer the questions after its last load: it had ended, or the night ended early"
 
 
 def measured(report: LoadReport, deltas: Mapping[str, float] | None, usd_per_hour: float | None) -> Row:

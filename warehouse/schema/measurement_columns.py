@@ -21,7 +21,7 @@ _LABELS = (
     Column("forced", "text", "reasons why the night would have been refused without --force"),
     Column("fallback_of", "text", "scenario that ran out of memory and that this smaller one stands in for"),
     Column("rung", "integer", "rung of the ladder, from 1; 0: as the suite asks", low=0),
-    Column("is_control", "flag", "whether the run is the suite's control: it explains the host and is no result"),
+    Column("is_control", "flag", "whether the run is the suite's control: it explains the host and is not a result"),
     Column("verdict", "text", "accepted, suspect, rejected, failed or not-run", nullable=False),
     WITHDRAWN,
 )

@@ -2,8 +2,8 @@
 
 from warehouse.schema.column import Column
 
-_NIGHT = Column("night", "text", "night, or import of a history, of which it was said", nullable=False)
-_SAID_AT = Column("said_at", "moment", "when it was said", nullable=False)
+_NIGHT = Column("night", "text", "night, or import of a history, that was judged", nullable=False)
+_SAID_AT = Column("said_at", "moment", "when it was judged", nullable=False)
 _SERIES = (
     Column("source", "text", "`nightbench`, or the source of an imported history", nullable=False),
     Column("series", "text", "name of the series", nullable=False),
@@ -51,7 +51,7 @@ CHANGE_COLUMNS = (
     Column("effect_pct", "number", "size of the change", "%", nullable=False),
     Column("ci_lo", "number", "lower end of its 95 % interval", "%"),
     Column("ci_hi", "number", "upper end of its 95 % interval", "%"),
-    Column("state", "text", "state when it was said: `weak`, `suspect`, `confirmed`, `host` or `explained`"),
+    Column("state", "text", "state when it was judged: `weak`, `suspect`, `confirmed`, `host` or `explained`"),
     Column("direction", "text", "`worse`, `better` or `unknown`", nullable=False),
     Column("cause", "text", "class of the cause", nullable=False),
     Column("cause_value", "text", "what the most telling field became"),
@@ -64,6 +64,6 @@ ACKNOWLEDGEMENT_COLUMNS = (
     _EVENT,
     Column("acknowledged_at", "moment", "when it was acknowledged", nullable=False),
     Column("acknowledged_by", "text", "who acknowledged it", nullable=False),
-    Column("state", "text", "`confirmed`, `host`, `explained` or `rejected`; NULL: the state stays as it was said"),
+    Column("state", "text", "`confirmed`, `host`, `explained` or `rejected`; NULL: the state stays as judged"),
     Column("note", "text", "what they wrote"),
 )

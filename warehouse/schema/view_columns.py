@@ -76,8 +76,8 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("last_usd_per_hour", "number", "price of the last attempt", "USD/h", low=0),
     ),
     "changes": (
-        Column("state", "text", "state of today: as it was acknowledged, else as it was said last"),
-        Column("said_state", "text", "state when it was said"),
+        Column("state", "text", "state of today: as acknowledged, else as judged last"),
+        Column("said_state", "text", "state when it was judged"),
         Column("event_series", "integer", "series of the event", low=1),
     ),
     "controls": (Column("log_output_throughput", "number", "natural logarithm of `output_throughput_tok_per_s`"),),

@@ -117,9 +117,9 @@ FROM measurements WHERE verdict = 'failed' GROUP BY stage ORDER BY runs DESC
     ),
     Question(
         "alarms",
-        "What became of what was said",
+        "Outcome of the reported changes",
         Markup("Changes by their state of today. <code>rejected</code> ones were false alarms."),
-        "Nothing was said of any series yet.",
+        "No change has been reported yet.",
         "SELECT state, count(*) AS changes, count(DISTINCT event_id) AS events FROM changes GROUP BY ALL ORDER BY 1",
     ),
 )

@@ -23,7 +23,7 @@ from warehouse.suite_report.table import SuiteReport, Table
 
 HOURS = {"hour": 1, "day": 24, "month": 730}  # a month of 365 * 24 / 12 hours
 VIEWS = ("machine_pairs", "machine_prices", "searches")  # the kinds whose rows are those of a view
-NOT_ASKED = "not asked"
+NOT_ASKED = "not requested"
 _FIGURES = """
 SELECT metric, gpu, gpu_count, value, unit, verdict AS published_verdict, source, notes
 FROM published WHERE list_contains(?, source) AND list_contains(?, metric) ORDER BY list_position(?, metric), line
@@ -160,7 +160,7 @@ def _key(scenario: Scenario, name: str) -> Any:
     if name == "load":
         return scenario.workload.in_flight
     if not hasattr(scenario.workload, name):
-        raise UsageError(f"report: {name!r} is no key of a scenario: use isl, osl, concurrency, load or model")
+        raise UsageError(f"report: {name!r} is not a key of a scenario: use isl, osl, concurrency, load or model")
     return getattr(scenario.workload, name)
 
 

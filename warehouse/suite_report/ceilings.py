@@ -77,15 +77,15 @@ def _best(scenarios: Sequence[Scenario], ceilings: dict[str, Any], values: Night
 
 
 def _other_terms(scenario: Scenario, measured: Measured) -> Iterator[str]:
-    """What the night ran on where that is not what the scenario asks for."""
+    """What the night ran on where that differs from the scenario."""
     gpus = measured.fact("gpus") or []
     here = find_gpu(gpus[0]) if gpus else None
     asked = find_gpu(_gpu_of(scenario.machine))
     if asked != here:
-        yield f"GPU: {asked.gpu if asked else None} asked, {here.gpu if here else 'none'} here"
+        yield f"GPU: {asked.gpu if asked else None} requested, {here.gpu if here else 'none'} here"
     model, ours = _model(scenario.model.source), _model(str(measured.fact("model_source")))
     if model != ours:
-        yield f"model: {model} asked, {ours} here"
+        yield f"model: {model} requested, {ours} here"
 
 
 def _model(source: str) -> str:

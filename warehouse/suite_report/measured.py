@@ -110,5 +110,5 @@ def require_metrics(metrics: Sequence[str]) -> None:
     for metric in metrics:
         if metric not in known:
             raise UsageError(
-                f"report: {metric!r} is no column of numbers in measurements; docs/reference/warehouse.md has them"
+                f"report: {metric!r} is not a numeric column of measurements; docs/reference/warehouse.md has them"
             )

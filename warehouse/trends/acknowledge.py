@@ -20,7 +20,7 @@ def acknowledge(data: Path, said: Acknowledgement) -> int:
     """Store an acknowledgement; returns how many series the event has. UsageError if there is no such event."""
     events = [row[0] for row in run_sql(data, _KNOWN).rows]
     if said.event_id not in events:
-        raise UsageError(f"no event {said.event_id!r}: `nightbench trends` lists events that were said, by event_id")
+        raise UsageError(f"no event {said.event_id!r}: `nightbench trends` lists the reported events, by event_id")
     with writing(data / ACKNOWLEDGED), one_loader(data) as lake:
         make_folder(data / ACKNOWLEDGED)
         stamp = re.sub(r"\W", "", said.acknowledged_at.isoformat())

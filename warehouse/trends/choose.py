@@ -68,7 +68,7 @@ def _patterns(text: str) -> dict[str, str]:
         if name.strip() not in KEYS or not sign or not pattern.strip():
             close = get_close_matches(name.strip(), KEYS, n=1) or ["engine_version"]
             raise UsageError(
-                f"{text}: {name.strip()!r} is no key with a value; write {close[0]}=VALUE; keys: {', '.join(KEYS)}"
+                f"{text}: {name.strip()!r} is not a key with a value; write {close[0]}=VALUE; keys: {', '.join(KEYS)}"
             )
     return {name.strip(): pattern.strip() for name, _, pattern in pairs}
 
@@ -78,7 +78,8 @@ def _key_of(text: str, facts: Sequence[Facts]) -> str:
     found = [name for name in BARE if text in known[name]]
     if not found:
         raise UsageError(
-            f"{text!r} is no night, engine version, GPU, suite or variant of the warehouse; {_near(text, BARE, facts)}"
+            f"{text!r} is not a night, engine version, GPU, suite or variant of the warehouse; "
+            f"{_near(text, BARE, facts)}"
         )
     if len(found) > 1:
         raise UsageError(f"{text!r} is ambiguous: write {' or '.join(f'{name}={text}' for name in found)}")

@@ -1,4 +1,4 @@
--- Which workloads were asked, each combination once?
+-- Which workloads were measured, each combination once?
 CREATE VIEW dim_scenario AS
 SELECT
     {{ key(dimensions.scenario) }} AS scenario_key,

@@ -116,6 +116,6 @@ PROVENANCE_RULES: tuple[Rule, ...] = (
         passing=ZERO,
         tolerated=ZERO,
         sentence="the value was not measured and cannot be a baseline",
-        origin="definition: projections and estimates are no measurements",
+        origin="definition: projections and estimates are not measurements",
     ),
 )

@@ -32,15 +32,15 @@ def test_the_flags_of_llama_cpp_are_known_by_both_names() -> None:
 @pytest.mark.parametrize(
     ("flags", "known", "said"),
     [
-        (("--max-num-seq", "4", "--no-such"), VLLM, "--no-such is no flag of this engine"),
+        (("--max-num-seq", "4", "--no-such"), VLLM, "--no-such is not a flag of this engine"),
         (("--tensor-paralel-size", "8"), VLLM, "did you mean --tensor-parallel-size"),
         (
             ("--max_num_sequences=8",),
             VLLM,
-            "--max_num_sequences is no flag of this engine: did you mean --max-num-seqs",
+            "--max_num_sequences is not a flag of this engine: did you mean --max-num-seqs",
         ),
-        (("--parallell", "4"), LLAMA_CPP, "--parallell is no flag of this engine: did you mean --parallel"),
-        (("--tensor-parallel-size", "2"), LLAMA_CPP, "--tensor-parallel-size is no flag of this engine"),
+        (("--parallell", "4"), LLAMA_CPP, "--parallell is not a flag of this engine: did you mean --parallel"),
+        (("--tensor-parallel-size", "2"), LLAMA_CPP, "--tensor-parallel-size is not a flag of this engine"),
     ],
 )
 def test_an_unknown_flag_is_named_with_the_nearest(flags: tuple[str, ...], known: frozenset[str], said: str) -> None:

@@ -123,7 +123,7 @@ def test_a_lock_that_is_not_valid_names_its_file_and_the_next_step(text: str, wh
         parse_lock(text, "llama.lock.toml", "llama.toml")
 
     assert why in str(caught.value)
-    assert str(caught.value).endswith("run `nightbench pin llama.toml`, which writes it anew")
+    assert str(caught.value).endswith("run `nightbench pin llama.toml`, which writes it again")
 
 
 def test_a_suite_without_moving_references_is_left_as_it_is() -> None:

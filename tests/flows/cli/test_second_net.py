@@ -1,4 +1,4 @@
-"""Nothing is rented that would be billed without end if this computer dies, unless somebody accepts that."""
+"""Nothing is rented that would be billed without end if this computer fails, unless somebody accepts that."""
 
 import base64
 import re

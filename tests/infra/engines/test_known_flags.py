@@ -25,7 +25,7 @@ def test_an_unknown_flag_is_refused_with_the_nearest_and_the_engine_is_asked_onc
     with pytest.raises(ServerStartError) as error:
         require_known_flags(llama_cpp, server, ("--thread", "2", "--parallell", "4"))
 
-    assert "--parallell is no flag of this engine: did you mean --parallel" in str(error.value)
+    assert "--parallell is not a flag of this engine: did you mean --parallel" in str(error.value)
     assert error.value.failure == "bad_configuration"
     assert server.with_name("calls").read_text() == "--help\n"
 
@@ -36,5 +36,5 @@ def test_an_engine_that_prints_no_help_is_asked_again_and_refuses_nothing_here(s
     require_known_flags(llama_cpp, server, ("--no-such",))
 
     server.write_text(text)
-    with pytest.raises(ServerStartError, match="--no-such is no flag of this engine"):
+    with pytest.raises(ServerStartError, match="--no-such is not a flag of this engine"):
         require_known_flags(llama_cpp, server, ("--no-such",))

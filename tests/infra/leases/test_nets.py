@@ -49,5 +49,5 @@ def test_without_the_switch_the_death_of_this_computer_is_billed_without_end() -
 
 def test_with_the_switch_it_is_billed_until_the_lease_expires() -> None:
     assert exposure(has_switch=True, lease_minutes=90, usd_per_hour=2.59).startswith(
-        "if this computer dies, the machine deletes itself at its lease's expiry, at most 3.88 USD; "
+        "if this computer fails, the machine deletes itself at its lease's expiry, at most 3.88 USD; "
     )

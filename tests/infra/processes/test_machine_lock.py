@@ -144,7 +144,7 @@ def test_a_lock_that_is_not_a_file_of_its_own_is_not_written(tmp_path: Path, kin
     victim.write_text("kept")
     file.hardlink_to(victim) if kind == "hard link" else os.mkfifo(file)
 
-    assert "it is no plain file with this one name" in _refusal(file)
+    assert "it is not a regular file with a single name" in _refusal(file)
 
     assert victim.read_text() == "kept"
 

@@ -322,7 +322,7 @@ def test_rows_of_nvidias_files_are_told_apart(name: str, file: str, chat: Measur
 def test_an_unknown_night_is_named_with_the_nearest(loaded: tuple[Path, LoadSummary]) -> None:
     require_nights(loaded[0], [NIGHT])
 
-    with pytest.raises(UsageError, match=f"2020-01-01 is no night of the warehouse: .*{NIGHT}"):
+    with pytest.raises(UsageError, match=f"2020-01-01 is not a night of the warehouse: .*{NIGHT}"):
         require_nights(loaded[0], [NIGHT, "2020-01-01"])
 
 

@@ -200,8 +200,8 @@ def test_other_terms_refuse_a_comparison_and_a_newer_engine_does_not() -> None:
 @pytest.mark.parametrize(
     ("table", "why"),
     [
-        (ReportTable(title="Wrong", metrics=("speed",)), "'speed' is no column of numbers"),
-        (ReportTable(title="Wrong", kind="pivot", rows="colour", columns="osl"), "'colour' is no key of a scenario"),
+        (ReportTable(title="Wrong", metrics=("speed",)), "'speed' is not a numeric column"),
+        (ReportTable(title="Wrong", kind="pivot", rows="colour", columns="osl"), "'colour' is not a key of a scenario"),
     ],
 )
 def test_a_table_that_cannot_be_filled_is_refused(data: Path, table: ReportTable, why: str) -> None:

@@ -37,14 +37,14 @@ def read_action_benchmark(document: Document, options: HistoryOptions) -> Iterat
     source = options.source or text_or_none(page.get("repoUrl"))
     entries = page.get("entries")
     if not isinstance(entries, dict):
-        raise UnreadableResultError(f"{document.name} has no `entries`: it is no page of github-action-benchmark")
+        raise UnreadableResultError(f"{document.name} has no `entries`: it is not a page of github-action-benchmark")
     for suite, runs in entries.items():
         for at, run in enumerate(runs):
             try:
                 yield from _of_run(f"{document.path.name} entries[{suite!r}][{at}]", run, source, options)
             except (TypeError, AttributeError, KeyError) as error:
                 place = f"{document.name} entries[{suite!r}][{at}]"
-                raise UnreadableResultError(f"{place} is no run with `date` and `benches`: {error}") from error
+                raise UnreadableResultError(f"{place} is not a run with `date` and `benches`: {error}") from error
 
 
 def _page(document: Document) -> Any:

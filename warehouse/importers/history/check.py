@@ -135,7 +135,11 @@ class HistoryCheck:
         for name, what in _IMPORTANT.items():
             if lacking := self.kept - self._stated[name]:
                 share = "no row states" if lacking == self.kept else f"{lacking} of {self.kept} rows do not state"
-                yield f"no_{name}", lacking, f"{share} {name}: {what} there cannot be told from one of the engine"
+                yield (
+                    f"no_{name}",
+                    lacking,
+                    f"{share} {name}: {what} there cannot be distinguished from one of the engine",
+                )
 
 
 _SENTENCES = {
@@ -143,7 +147,7 @@ _SENTENCES = {
     "zero": "{count} value(s) are zero and count as failures, the first at {first}",
     "negative": "{count} value(s) are below zero and count as failures, the first at {first}",
     "not_finite": "{count} value(s) are NaN or infinite and count as failures, the first at {first}",
-    "no_number": "{count} value(s) are no numbers and count as failures, the first at {first}",
+    "no_number": "{count} value(s) are not numbers and count as failures, the first at {first}",
     "no_time": "{count} row(s) have no time that can be read and are dropped, the first at {first}",
     "no_zone": "{count} time(s) have no time zone and are read as UTC, the first at {first}",
     "unit_change": "{count} time(s) a metric changes its unit, and a new series begins; the first is {first}",

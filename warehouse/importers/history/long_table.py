@@ -78,7 +78,7 @@ def column_map(said: Sequence[str]) -> tuple[tuple[str, str], ...]:
         if not sign or not column:
             raise UsageError(f"--map {text!r} must have the form FIELD=COLUMN, such as value=tok_s")
         if field not in FIELDS:
-            raise UsageError(f"--map {text!r}: {field!r} is no field; the fields are {', '.join(FIELDS)}")
+            raise UsageError(f"--map {text!r}: {field!r} is not a field; the fields are {', '.join(FIELDS)}")
     return tuple((field, column) for field, _, column in found)
 
 

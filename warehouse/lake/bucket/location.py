@@ -36,7 +36,9 @@ def lake_location() -> LakeLocation | None:
         return None
     found = _URL.fullmatch(url)
     if found is None:
-        raise UsageError(f"NIGHTBENCH_LAKE={url} is no lake: write s3://bucket/prefix, or unset it for a lake on disk")
+        raise UsageError(
+            f"NIGHTBENCH_LAKE={url} is not an S3 URL: write s3://bucket/prefix, or unset it for a lake on disk"
+        )
     return LakeLocation(found["bucket"], found["prefix"] or "lake", os.environ.get("NIGHTBENCH_S3_ENDPOINT") or None)
 
 

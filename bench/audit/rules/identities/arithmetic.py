@@ -55,7 +55,7 @@ ARITHMETIC_RULES: tuple[Rule, ...] = (
         family="asked-found",
         passing=(0.0, 0.01),
         tolerated=None,
-        sentence="{value:.1%} of the answers have another length than was asked",
+        sentence="{value:.1%} of the answers have another length than requested",
         origin="chosen by Nightbench: 1 % of the answers; aiperf counts those that are over 5 % off",
     ),
     Rule(

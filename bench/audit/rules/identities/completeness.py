@@ -21,7 +21,7 @@ COMPLETENESS_RULES: tuple[Rule, ...] = (
         tolerated=(0.0, 0.05),
         sentence="{value:.1%} of the completed requests have no token usage of the server: errors inside a stream?",
         origin=(
-            "vLLM, SGLang and llama.cpp end each whole stream with its usage where one is asked for; a stream that ends"
+            "vLLM, SGLang and llama.cpp end each whole stream with its usage where it is requested; a stream that ends"
             " in an error object has none, and its status is 200. 5 % as for failed requests"
         ),
     ),
@@ -34,7 +34,7 @@ COMPLETENESS_RULES: tuple[Rule, ...] = (
         sentence="{value:.1%} of the completed requests end at one and the same earlier event: errors inside a stream?",
         origin=(
             "chosen by Nightbench: answers of one length, and a class of at least 5 that all end at three quarters of "
-            "it or before, are no natural stops, which end anywhere"
+            "it or before, are not natural stops, which end anywhere"
         ),
     ),
     Rule(

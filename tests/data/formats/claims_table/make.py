@@ -1,4 +1,4 @@
-"""The twin of a table of published numbers: `python -m tests.data.formats.claims_table.make` writes it anew."""
+"""The twin of a table of published numbers: `python -m tests.data.formats.claims_table.make` writes it again."""
 
 import csv
 import io
