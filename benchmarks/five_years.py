@@ -1,6 +1,6 @@
 """What questions, reports and loads take over five years of nights: 0.9 million runs with 29 metrics each.
 
-`python -m benchmarks.five_years [--nights N]` prints every time. Each question of docs/how-to/ask-the-warehouse.md is
+`python -m benchmarks.five_years [--nights N]` prints every time. Each question of docs/how-to/query-the-warehouse.md is
 asked three times on one connection; the fastest counts. SQLite and pandas, over a CSV file of the columns it needs,
 answer one of them in the same minute.
 """

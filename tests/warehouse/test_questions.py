@@ -1,4 +1,4 @@
-"""The questions of docs/how-to/ask-the-warehouse.md, each answered by a small warehouse."""
+"""The questions of docs/how-to/query-the-warehouse.md, each answered by a small warehouse."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from tests.warehouse.simulated_lake import SLOW, write_lake
 from warehouse.lake.query import run_sql
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
-PAGE = HOW_TO / "ask-the-warehouse.md"
+PAGE = HOW_TO / "query-the-warehouse.md"
 QUERIES = sorted((HOW_TO / "queries").glob("*.sql"))
 NIGHTS = 6
 

@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "claims-table.md"
 _HEAD = """# The claims table
 
 Generated from `catalog/spellings.csv` and the importer by `python -m warehouse.report.claims_table_page`.
-[Audit a vendor's table](../how-to/audit-a-table.md) shows how to use one.
+[Audit a vendor's table](../how-to/audit-a-result.md#a-vendors-table) shows how to use one.
 
 A claims table is a file with a header, in one of two forms. Its cells are separated by commas, or by tabs, semicolons
 or the bars of a Markdown table.

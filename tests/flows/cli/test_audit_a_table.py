@@ -1,4 +1,4 @@
-"""docs/how-to/audit-a-table.md is followed: its table is audited, and the audit prints what the page shows."""
+"""docs/how-to/audit-a-result.md is followed: its table is audited, and the audit prints what the page shows."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from flows.cli import app
 
-PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "audit-a-table.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "audit-a-result.md").read_text("utf-8")
 
 
 def blocks(kind: str) -> list[str]:
