@@ -22,16 +22,22 @@ _FORMS: dict[PromptKind, tuple[Form, ...]] = {"images": ("chat",), "sharegpt": (
 
 
 class Prompts(Frozen):
-    """The prompts; random token ids by default. Keys that a kind does not have keep their default."""
+    """The prompts; random token ids by default. Keys that a kind does not have keep their default.
+
+    `multi-turn` needs a closed loop, and both counts are multiples of `turns`: each turn adds `isl` tokens to the turns
+    before it and requests `osl` tokens. `images` are always `chat`, and `sharegpt` is `text` or `chat`. The length of a
+    text is approximate, since no tokenizer is used: only the server's count is exact, and the rules on prompt length
+    and on the prefix cache do not apply.
+    """
 
     kind: PromptKind = "random"  # what the prompts are made of
     form: Form = "tokens"  # token ids, text, or messages of a chat
-    seed: int | None = Field(default=None, ge=0)  # None: another each night, scenario and repeat
+    seed: int | None = Field(default=None, ge=0)  # the same prompts every night; None: no prompt is sent twice
     groups: int | None = Field(default=None, ge=1)  # how many different prefixes (`shared-prefix`)
     prefix_tokens: int | None = Field(default=None, ge=1)  # tokens that a group shares (`shared-prefix`)
-    turns: int | None = Field(default=None, ge=1)  # of the person, in each conversation
-    width: int | None = Field(default=None, ge=1)  # pixels
-    height: int | None = Field(default=None, ge=1)  # pixels
+    turns: int | None = Field(default=None, ge=1)  # questions in each conversation (`multi-turn`)
+    width: int | None = Field(default=None, ge=1)  # of an image, in pixels
+    height: int | None = Field(default=None, ge=1)  # of an image, in pixels
     images: int | None = Field(default=None, ge=1)  # in each prompt
     file: str | None = None  # a ShareGPT JSON file (`sharegpt`)
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")  # of the file; found when it is not given

@@ -24,18 +24,22 @@ class Workload(Frozen):
     """
 
     isl: int = Field(ge=1)  # input tokens of each request
-    osl: int = Field(ge=1)  # output tokens of each request
+    osl: int = Field(ge=1)  # output tokens; `isl` and `osl` together fit `engine.max_model_len`
     request_count: int = Field(ge=1)  # requests measured
     warmup_count: int = Field(default=0, ge=0)  # requests sent before and left out
     concurrency: int | None = Field(default=None, ge=1)  # requests in flight (closed loop)
     request_rate_per_s: float | None = Field(default=None, gt=0)  # requests offered per second (open loop)
     arrivals: Arrivals = "closed"  # how the gaps between requests are drawn; set by the loop if left out
     burstiness: float | None = Field(default=None, gt=0)  # the shape of gamma gaps: 1 is Poisson, less is burstier
-    driver: Driver = "meter"  # the program that sends the load
+    # The program that sends the load. `vllm-rs-bench` is NIGHTBENCH_VLLM_RS, the engine's own, or `vllm-rs` on PATH.
+    driver: Driver = "meter"
     command: Command | None = None  # of the driver `command`
-    workers: int = Field(default=1, ge=1)  # processes that drive the load, a core each
+    workers: int = Field(
+        default=1, ge=1
+    )  # processes that drive the load, a core each; more help a run that is `client_bound`
     prompts: Prompts = Prompts()  # what is sent
-    trace: str | None = None  # a file of arrival times
+    # A file of arrival times in seconds, beside the suite: CSV with a column `arrival_s`, or JSONL with that key.
+    trace: str | None = None
     trace_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")  # found when it is not given
 
     @property

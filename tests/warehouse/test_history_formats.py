@@ -59,7 +59,7 @@ def test_a_folder_of_sglangs_ci_has_its_trend_in_one_command(tmp_path: Path) -> 
     done = CliRunner().invoke(app, [*data, "import", "--history", str(tmp_path / "ci")])
     assert done.exit_code == 0
     assert done.stdout.count("left out: ") == 2
-    assert (done.stdout.count("no row states driver"), "no_driver is said of 20 files" in done.stdout) == (1, True)
+    assert (done.stdout.count("no row states driver"), "no_driver applies to 20 files" in done.stdout) == (1, True)
     assert "one value and no trend" not in done.stdout
     verdicts = run_sql(tmp_path / "data", "SELECT count(*), count(DISTINCT (series, metric)) FROM series_verdicts").rows
     assert list(verdicts) == [(6, 6)]
