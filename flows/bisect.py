@@ -29,7 +29,7 @@ FOLDER = "bisections"
 NIGHTS_LIKE_IT = 5  # whose median says how long one takes
 Measure = Callable[[str, Path], Measured]  # runs a night of a candidate by its suite
 
-# Each candidate is measured anew, so that a doubt about an earlier night excludes no version.
+# Each candidate is measured again, so that a doubtful earlier night excludes no version.
 _VERSIONS = """
 SELECT engine_version_found FROM measurements
 WHERE outcome = 'measured' AND engine_version_found IS NOT NULL AND is_control IS NOT TRUE

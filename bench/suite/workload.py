@@ -34,9 +34,7 @@ class Workload(Frozen):
     # The program that sends the load. `vllm-rs-bench` is NIGHTBENCH_VLLM_RS, the engine's own, or `vllm-rs` on PATH.
     driver: Driver = "meter"
     command: Command | None = None  # of the driver `command`
-    workers: int = Field(
-        default=1, ge=1
-    )  # processes that drive the load, a core each; more help a run that is `client_bound`
+    workers: int = Field(default=1, ge=1)  # processes of the load, a core each; use more if `client_bound`
     prompts: Prompts = Prompts()  # what is sent
     # A file of arrival times in seconds, beside the suite: CSV with a column `arrival_s`, or JSONL with that key.
     trace: str | None = None

@@ -15,7 +15,7 @@ from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, ratio
 from bench.steady import PARTS, T_999, slope
 
-NOT_REACHED = 0.85  # of the asked concurrency; below it a cold start cannot be told from a load that never was
+NOT_REACHED = 0.85  # of the requested concurrency; below it a cold start looks like a missing load
 PART_MIN = 5  # requests of a part whose mean says something
 STANDARD_ERRORS = 3.0  # of a Poisson count
 AUTOCORRELATION_MAX = 0.9  # of so few parts; more could not be told from a line
