@@ -137,8 +137,8 @@ def _doubt_of_prefix(scenario: Scenario, target: str) -> str | None:
     if prefix % block == 0:
         return None
     return (
-        f"{scenario.name}: prefix_tokens = {prefix} is not a multiple of the engine's blocks of {block} tokens, so that "
-        f"its prefix cache has {prefix - prefix % block} of them at most; take a multiple of {block}, or set "
+        f"{scenario.name}: prefix_tokens = {prefix} is not a multiple of the engine's blocks of {block} tokens, so "
+        f"that its prefix cache has {prefix - prefix % block} of them at most; take a multiple of {block}, or set "
         "--block-size"
     )
 

@@ -27,7 +27,7 @@ WORDS = {
     r"(?:is|are) to be": "must be, or a verb in the present tense",
 }
 PLAIN = re.compile(rf"(?<![\w./-])(?:{'|'.join(WORDS)})(?![\w-]|\.\w)", re.IGNORECASE)
-CODE = re.compile(r"```.*?```|``.+?``|`[^`]*`|\{\w*\}|\]\([^)]*\)", re.DOTALL)
+CODE = re.compile(r"```.*?```|``.+?``|`[^`]*`|\{+ ?\w* ?\}+|\]\([^)]*\)", re.DOTALL)
 OURS = sorted({*PACKAGES, "meter"})
 # These state facts of other projects or of earlier times in their words, and are never edited.
 KEPT = {"METHOD.md", "CHANGELOG.md", "docs/reference/published-verdicts.md"}

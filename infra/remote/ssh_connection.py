@@ -4,7 +4,7 @@ Fabric connects and uploads. This file alone imports paramiko, below fabric, for
 
 - a command's output as bytes, as it arrives and up to a limit: `run` decodes and stores all of it, in threads of its
   own that outlast a connection which a time limit closes; a download is such a command, because `get` raises the error
-  of a broken connection in a thread where nobody catches it
+  of a broken connection in a thread where nothing catches it
 - one pinned host key, lines of known_hosts, and a connection that reads no configuration of the user
 - keepalive, the time limit of unacknowledged data, and closing below a channel whose peer reads nothing
 - the classes of its errors
