@@ -22,6 +22,7 @@ from infra.leases.nets import nets_under
 from infra.leases.release import release_by_name, release_lease
 from infra.leases.watchdog import WatchedLease, watch
 from infra.ledger.ledger import Lease
+from infra.ledger.releases import record_release
 from infra.processes.identity import start_of
 from infra.reporting import silent
 from tests.emulators.digitalocean import Emulator
@@ -111,7 +112,12 @@ def _night_is_killed(rig: Rig, lease: Lease) -> None:
 
 
 def _night_is_killed_and_records_are_lost(rig: Rig, lease: Lease) -> None:
-    _watch(rig, lease, lambda: release_by_name(rig.cloud, rig.clock, lease.lease_id), dies=True)
+    def release() -> None:
+        rig.ledger.path.unlink()
+        release_by_name(rig.cloud, rig.clock, lease.lease_id)
+        record_release(rig.ledger.path, lease.lease_id, rig.clock)  # else the watchdog would try for a week
+
+    _watch(rig, lease, release, dies=True)
 
 
 def _night_is_killed_while_the_cloud_is_away(rig: Rig, lease: Lease) -> None:
