@@ -19,11 +19,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 ROOT = Path(__file__).parents[2]
 LOCAL = ROOT / "suites" / "local.toml"
 SMALLER = {
+    "request_count = 24": "request_count = 12",
+    "request_count = 30": "request_count = 12",
     "request_count = 48": "request_count = 40",
     "min_requests_per_slot = 10": "min_requests_per_slot = 10\nmax_other_cpu_share = 1.0",  # tests run beside it
     "repeats = 2": "repeats = 1",
     "osl = 64\nconcurrency = 1": "osl = 32\nconcurrency = 1",
     "osl = 64\nconcurrency = 4": "osl = 16\nconcurrency = 4",
+    "osl = 32\narrivals": "osl = 16\narrivals",
     "request_rate_per_s = 1.0": "request_rate_per_s = 2.0",
 }
 SHORT = {
@@ -33,7 +36,7 @@ SHORT = {
 }
 QUESTIONS = f"""
 [quality.lm_eval]
-tasks = ["nightbench_colours", "gsm8k"]
+tasks = ["nightbench_colours"]
 folder = "{ROOT / "tests" / "data" / "lm-eval" / "tasks"}"
 limit = 5
 timeout_s = 600
@@ -43,9 +46,9 @@ BY_VLLM_BENCH = """
 [[scenarios]]
 name = "by-vllm-bench"
 isl = 128
-osl = 32
+osl = 16
 concurrency = 1
-request_count = 24
+request_count = 12
 warmup_count = 2
 driver = "vllm-bench"
 """
@@ -77,14 +80,10 @@ class Finished:
 def finished(
     tmp_path_factory: pytest.TempPathFactory, engine: str, quick_engine: Path, prefect_home: Path, server_url: str
 ) -> Finished:
-    """One night for all tests that read what it left: both drivers, every form of load, and lm-eval afterwards.
-
-    Its host has nobody's data sets.
-    """
+    """One night for all tests that read what it left: both drivers, every form of load, and lm-eval afterwards."""
     house = make_house(tmp_path_factory.mktemp("real"), prefect_home)
     house.environment["PREFECT_API_URL"] = server_url
     house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(with_python(quick_engine, engine, house.data.parent / "bin"))
-    house.environment["HF_HOME"] = str(house.data / "hf")
     head, scenarios, rest = local_suite(SMALLER).partition("[[scenarios]]\n")
     house.suite.write_text(head + QUESTIONS.lstrip() + scenarios + rest + BY_VLLM_BENCH)
     ran = house.cli("run", str(house.suite))
@@ -117,7 +116,7 @@ def test_a_night_on_the_real_engine_is_measured_counted_and_audited(finished: Fi
     assert {row["outcome"] for row in found} == {"measured"}
     assert {str(row["engine_version_found"]).split("+")[0] for row in found} == {"0.32.0"}
     # (measured + warm-up requests) x output length, to the token, as the server itself counted them.
-    assert [row["server_generation_tokens"] for row in found] == [44 * 16, 32 * 32, 26 * 32]
+    assert [row["server_generation_tokens"] for row in found] == [44 * 16, 14 * 16, 14 * 32]
     assert {row["ev_isl_ratio"] for row in found} == {1.0}
     # The same questions before and after the load: an engine that is deterministic when it is alone answers alike.
     answers = "logprob_mean_before, logprob_mean_after, greedy_fingerprint_before, greedy_fingerprint_after"
@@ -149,7 +148,7 @@ def test_vllm_bench_drives_the_same_night(finished: Finished) -> None:
             "driver": "vllm-bench",
             "driver_version": "0.32.0",
             "outcome": "measured",
-            "completed": 24,
+            "completed": 12,
             "ev_osl_ratio": 1.0,
             "ev_server_client_tokens_ratio": 1.0,
             "client_lag_p99_ms": None,
@@ -157,16 +156,14 @@ def test_vllm_bench_drives_the_same_night(finished: Finished) -> None:
     ]
 
 
-def test_a_server_is_asked_after_its_loads_and_what_has_no_data_is_a_reason(finished: Finished) -> None:
+def test_a_server_is_asked_after_its_loads(finished: Finished) -> None:
     house = finished.house
-    acc, norm, gsm8k = rows(house, "SELECT * FROM quality_scores ORDER BY task DESC, metric")
+    acc, norm = rows(house, "SELECT * FROM quality_scores ORDER BY metric")
     assert [acc["metric"], norm["metric"]] == ["acc", "acc_norm"]
     for score in (acc, norm):
         assert score["value"] in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
         assert (score["outcome"], score["sample_count"], score["sample_total"]) == ("measured", 5, 6)
         assert (score["task_version"], score["harness_version"]) == ("1.0", "0.4.13")
-    assert (gsm8k["outcome"], gsm8k["value"]) == ("not-run", None)
-    assert "the data of gsm8k is not on this host" in str(gsm8k["reason"])
     measured = rows(house, "SELECT * FROM measurements")
     assert {row["outcome"] for row in measured} == {"measured"}
     assert {row["quality_id"] for row in measured} == {acc["quality_id"]}
@@ -174,9 +171,7 @@ def test_a_server_is_asked_after_its_loads_and_what_has_no_data_is_a_reason(fini
     assert max(str(row["ended_at"]) for row in measured) < str(acc["started_at"])
     (folder,) = house.data.glob("runs/*/lm-eval-*/0")
     assert is_whole(folder)
-    assert {"nightbench_colours.json", "nightbench_colours.log", "gsm8k.log"} <= {
-        path.name for path in folder.iterdir()
-    }
+    assert {"nightbench_colours.json", "nightbench_colours.log"} <= {path.name for path in folder.iterdir()}
     (stage,) = rows(house, "SELECT stage FROM stages WHERE stage = 'lm-eval'")
     assert stage
 

@@ -25,6 +25,7 @@ from infra.storage import store
 from tests.bench.quality.test_lm_eval import NO_DATA, RESULTS
 from tests.infra.benches import pid_of
 from tests.infra.engines.test_server import quiet, what
+from tests.infra.models.tiny import copy_tiny_model
 from tests.warehouse.folders import STARTED
 
 __all__ = ["what"]
@@ -136,6 +137,22 @@ def test_data_that_is_not_there_is_a_reason_and_no_failure_and_takes_no_other_ta
     assert (broken.outcome, empty.outcome, good.outcome) == ("failed", "failed", "measured")
     assert "Tasks not found: broken" in str(broken.reason)
     assert "not a results file of lm-eval" in str(empty.reason)
+
+
+@pytest.mark.matrix  # the real harness, which a night on the real engine runs in every `make test`, for a second task
+def test_the_real_harness_without_the_data_of_a_task_is_a_reason(
+    what: ServerRequest, running: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_tiny_model(what.model)  # the harness reads its tokenizer
+    monkeypatch.delenv("NIGHTBENCH_LM_EVAL")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))  # the host has nobody's data sets
+    context = bench_of(what, LmEval(tasks=("gsm8k",), limit=5))
+
+    (gsm8k,) = run_tasks(context, what.scenario, running, Settings(), quiet).tasks
+
+    assert gsm8k.outcome == "not-run"
+    assert "the data of gsm8k is not on this host" in str(gsm8k.reason)
+    assert (folder_of(what) / "gsm8k.log").is_file()
 
 
 def test_tasks_are_read_from_the_folder_that_the_suite_names(
