@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.models.generated import TINY, write_small_model
 from tests.emulators.hub import HubEmulator
 from tests.flows.conftest import NightFixture, run_nightly
 from tests.infra.docker import DIGEST, IMAGE, Docker
+from tests.infra.models.tiny import copy_tiny_model
 from warehouse.lake.query import run_sql
 
 
@@ -20,7 +20,7 @@ def test_a_night_from_a_hub_and_an_image_says_which_they_were_and_leaves_neither
     docker = Docker(tmp_path / "docker", tmp_path / "docker-bin")
     monkeypatch.setenv("PATH", f"{docker.folder}:{os.environ['PATH']}")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
-    write_small_model(tmp_path / "repository", shape=TINY)
+    copy_tiny_model(tmp_path / "repository")
     with HubEmulator(tmp_path / "repository") as hub:
         monkeypatch.setenv("NIGHTBENCH_HUB_ENDPOINT", hub.url)
         text = house.write_suite().read_text()

@@ -16,13 +16,13 @@ from bench.errors import NightbenchError
 from flows.nightly import nightly
 from flows.prepare import prepare
 from infra.leases.listing import stored_models
-from infra.models.generated import TINY, write_small_model
 from infra.settings import Settings
 from infra.storage.bucket import require_bucket_location
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import NightFixture, run_nightly
 from tests.flows.renting import Account, renting
+from tests.infra.models.tiny import copy_tiny_model
 from tests.pairs import IS_SOAK
 from tests.planted import SECRETS, Watch, found_below, found_in, plant
 from warehouse.lake.query import run_sql
@@ -63,7 +63,7 @@ class Street:
 
 @pytest.fixture
 def street(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Street]:
-    write_small_model(tmp_path / "repository", shape=TINY)
+    copy_tiny_model(tmp_path / "repository")
     with HubEmulator(tmp_path / "repository") as hub, Bucket() as bucket:
         settings = {
             "NIGHTBENCH_HUB_ENDPOINT": hub.url,

@@ -11,7 +11,6 @@ import pytest
 from bench.errors import EngineBuildError, ModelError
 from bench.suite.engine import Engine
 from infra.agent.prepare import PrepareRequest, prepare_engine_and_model, run_in_parallel
-from infra.models.generated import TINY, write_small_model
 from infra.processes import cancellation, detached
 from infra.processes.cancellation import CancelledError
 from infra.processes.command import run_tool
@@ -19,6 +18,7 @@ from infra.processes.file_lock import exclusive_lock
 from infra.settings import Settings
 from tests.emulators.hub import HubEmulator
 from tests.infra.docker import IMAGE, Docker
+from tests.infra.models.tiny import copy_tiny_model
 
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(300)"]
 ENGINE = Engine(version="0.32.0", max_model_len=4096, install="container", image=IMAGE)
@@ -129,7 +129,7 @@ def test_a_program_of_cancelled_work_is_killed_with_its_session() -> None:
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubEmulator]:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
-    write_small_model(tmp_path / "repository", shape=TINY)
+    copy_tiny_model(tmp_path / "repository")
     with HubEmulator(tmp_path / "repository") as emulator:
         yield emulator
 

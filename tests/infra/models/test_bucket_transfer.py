@@ -20,7 +20,6 @@ from infra.agent import operations, remote_job
 from infra.models.bucket_cache import UNFINISHED_MAX, BucketCache, cached_models
 from infra.models.bucket_transfer import upload_parts
 from infra.models.child_protocol import TransferFailure
-from infra.models.generated import TINY, write_small_model
 from infra.models.models import PreparedModel, list_files, prepare_model
 from infra.models.parts import CachedModel, Part
 from infra.models.transfer_process import Hub, Transfer, run_child
@@ -28,6 +27,7 @@ from infra.processes import detached
 from infra.storage.object_store import BucketLocation, ObjectStore, RequestLimits
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
+from tests.infra.models.tiny import copy_tiny_model
 from tests.pairs import thin_matrix
 from tests.planted import SECRETS, found_in_processes, plant
 
@@ -52,7 +52,7 @@ def bucket() -> Iterator[Bucket]:
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[HubEmulator]:
-    write_small_model(tmp_path / "repository", shape=TINY)
+    copy_tiny_model(tmp_path / "repository")
     with HubEmulator(tmp_path / "repository") as emulator:
         yield emulator
     assert detached.marked(tmp_path.name) == []

@@ -18,12 +18,13 @@ from bench.errors import ModelError, NoSpaceError
 from bench.manifest import MANIFEST
 from infra.models.child_protocol import write_job
 from infra.models.files import bytes_under
-from infra.models.generated import TINY, write_small_model
+from infra.models.generated import TINY
 from infra.models.hub_listing import HubFile, needed_files
 from infra.models.models import PreparedModel, prepare_model
 from infra.models.transfer_process import Hub
 from infra.processes import detached
 from tests.emulators.hub import HubEmulator
+from tests.infra.models.tiny import copy_tiny_model
 from tests.planted import SECRETS, found_in, plant
 
 WEIGHTS = "model.safetensors"
@@ -36,7 +37,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubEmulator
     for name in ("HF_TOKEN", "NIGHTBENCH_HF_TOKEN", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))  # not this computer's own cache
-    write_small_model(tmp_path / "repository", shape=TINY)
+    copy_tiny_model(tmp_path / "repository")
     with HubEmulator(tmp_path / "repository") as emulator:
         yield emulator
     assert detached.marked(tmp_path.name) == []

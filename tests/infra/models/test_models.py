@@ -9,8 +9,9 @@ import pytest
 import infra.models.models
 from bench.errors import ModelError, NoSpaceError
 from bench.manifest import MANIFEST
-from infra.models.generated import TINY, write_small_model
+from infra.models.generated import TINY
 from infra.models.models import PreparedModel, prepare_model
+from tests.infra.models.tiny import copy_tiny_model
 
 TINY_SOURCE = "generated:tiny?seed=0"
 
@@ -132,7 +133,7 @@ def test_a_full_disk_is_reported_before_the_model_is_written(tmp_path: Path, mon
 
 
 def test_a_users_own_folder_is_hashed_as_it_is(tmp_path: Path) -> None:
-    write_small_model(tmp_path / "theirs", shape=TINY)
+    copy_tiny_model(tmp_path / "theirs")
 
     model = prepare_model(f"path:{tmp_path / 'theirs'}", tmp_path / "models", _silent)
 
