@@ -14,7 +14,7 @@ import trustme
 from meter.tls import Tls, client_context
 from tests.meter.conftest import RunMeter, StartTruth
 
-LARGE_PROMPTS = {"kind": "random", "input_tokens": 60_000, "token_low": 1000, "token_high": 9999, "seed": 1}
+LARGE_PROMPTS = {"kind": "random", "input_tokens": 20_000, "token_low": 1000, "token_high": 9999, "seed": 1}
 
 
 @dataclass(frozen=True)
