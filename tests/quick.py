@@ -15,7 +15,7 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("bench", "benchmarks", "catalog", "flows", "infra", "meter", "tasks", "tests", "warehouse")
+PACKAGES = ("bench", "benchmarks", "catalog", "flows", "infra", "meter", "nights", "tasks", "tests", "warehouse")
 READ_ALL = ("tests/test_docs.py", "tests/test_layout.py")  # they read every file of the checkout and import few
 TIMES = ROOT / "build" / "test-times.json"  # `make test` writes it
 WORKERS = 2

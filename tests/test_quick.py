@@ -1,6 +1,7 @@
 """Which tests `make quick` runs for a change, and what it leaves out."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import grimp
@@ -22,6 +23,12 @@ def test_a_test_that_imports_a_changed_module_is_nearer_than_one_that_imports_it
     assert far["tests/bench/test_percentiles.py"] == 1
     assert far["tests/flows/test_nightly.py"] > 1
     assert "tests/bench/test_printable.py" not in far
+
+
+def test_every_package_of_ours_is_in_the_import_graph() -> None:
+    settings = tomllib.loads((quick.ROOT / "pyproject.toml").read_text("utf-8"))
+
+    assert set(settings["tool"]["importlinter"]["root_packages"]) <= set(quick.PACKAGES)
 
 
 def test_a_test_depends_on_the_conftest_of_its_folder(graph: grimp.ImportGraph) -> None:
