@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Generator, Sequence
@@ -28,6 +29,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell lets what it starts in the background ignore it, and so would all that tests start: the workers of
+        # Prefect, which interrupt themselves to end, would not end.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[BEGAN_S] = time.monotonic()
     guard_skips(config)
     # Tests run beside each other, and beside a night of this computer's own.

@@ -1,6 +1,8 @@
 """The order in which workers get the tests, and what a test run reports of its time."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,3 +108,11 @@ def test_make_joins_the_option_and_its_file() -> None:
 
     assert makefile.count("--times=") == 3
     assert "--times " not in makefile
+
+
+def test_what_a_test_starts_can_be_interrupted_also_where_the_shell_of_the_tests_ignores_that() -> None:
+    said = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+
+    started = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+
+    assert started.stdout == "False\n"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.flows.serving import NOT_OURS, PATIENCE_S, Service, free_port, is_healthy
+from tests.flows.serving import NOT_OURS, PATIENCE_S, Service, free_port, is_healthy, migrated
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "schedule-a-night.md"
@@ -80,9 +80,10 @@ class AsDocumented:
 
 
 @contextmanager
-def service(home: Path) -> Iterator[tuple[AsDocumented, Service]]:
+def service(home: Path, shared: Path | None) -> Iterator[tuple[AsDocumented, Service]]:
     """The page's server, with its pool, its queue and its deployments; no worker yet."""
     made = AsDocumented(home, free_port())
+    migrated(home / ".prefect", shared)
     made.run(LOGIN)
     with made.keep_running(SERVER, "server") as server:
         server.wait_until(lambda: is_healthy(made.api_url), "the server is healthy")

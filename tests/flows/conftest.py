@@ -35,7 +35,7 @@ from infra.storage.store import ABANDONED, PARTIAL
 from meter import METER_VERSION
 from tests.flows.deployed import ROOT, deploy
 from tests.flows.real_engine import build_engine, write_quick
-from tests.flows.serving import serving, shared_address
+from tests.flows.serving import migrated, serving, shared_address
 from tests.flows.without_prefect import without_prefect
 from tests.watchdogs import end_watchdogs
 
@@ -259,13 +259,9 @@ def shared(request: pytest.FixtureRequest) -> Path | None:
 
 
 @pytest.fixture(scope="session")
-def prefect_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, shared: Path | None) -> Path:
+def prefect_home(tmp_path_factory: pytest.TempPathFactory, shared: Path | None) -> Path:
     """A home of Prefect's own for the nights that run as processes."""
-    home = tmp_path_factory.mktemp("prefect")
-    if shared is not None:
-        request.getfixturevalue("server_url")
-        shutil.copy(shared / "empty.db", home / DATABASE)
-    return home
+    return migrated(tmp_path_factory.mktemp("prefect"), shared, DATABASE)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Prefect's own processes for tests: a server, which all workers of a test run share, and whatever else stays."""
 
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -23,6 +24,7 @@ from infra.reporting import silent
 PATIENCE_S = 240
 NOT_OURS = ("PREFECT_", "NIGHTBENCH_")
 DATABASE = "prefect.db"  # in the home of a server
+EMPTY = "empty.db"  # beside the database of the shared server
 
 
 @dataclass(frozen=True)
@@ -183,9 +185,20 @@ def shared_address(home: Path) -> str:
         assert time.monotonic() < until, f"no Prefect server within {PATIENCE_S} s, see {home}"
         time.sleep(0.5)
     with exclusive_lock(home / "empty.lock", silent, "copying the database"):
-        if not (home / "empty.db").exists():
-            copy_database(home / DATABASE, home / "empty.db")
+        if not (home / EMPTY).exists():
+            unfinished = home / f"{EMPTY}.tmp"
+            copy_database(home / DATABASE, unfinished)
+            unfinished.rename(home / EMPTY)
     return address.read_text()
+
+
+def migrated(home: Path, shared: Path | None, database: str = DATABASE) -> Path:
+    """Make a home of Prefect's, with a copy of the shared server's empty database where there is such a server."""
+    home.mkdir(parents=True, exist_ok=True)
+    if shared is not None:
+        shared_address(shared)
+        shutil.copy(shared / EMPTY, home / database)
+    return home
 
 
 def copy_database(origin: Path, to: Path) -> None:

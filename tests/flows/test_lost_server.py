@@ -10,7 +10,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.dead_runs import report_dead_runs
 from flows.end_state import GOOD_VERDICTS
 from tests.flows.conftest import NightFixture
-from tests.flows.serving import Service, free_port, is_healthy, start_server
+from tests.flows.serving import Service, free_port, is_healthy, migrated, start_server
 from warehouse.lake.query import run_sql
 
 pytestmark = pytest.mark.prefect
@@ -29,11 +29,10 @@ def send(server: Service, number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
 def test_a_night_whose_server_is_lost_while_it_measures_is_loaded_and_reported_and_the_server_hears_of_it_later(
-    house: NightFixture, tmp_path: Path, number: signal.Signals
+    house: NightFixture, tmp_path: Path, shared: Path | None, number: signal.Signals
 ) -> None:
     port = free_port()
-    home = tmp_path / "server"
-    home.mkdir()
+    home = migrated(tmp_path / "server", shared)
     server = healthy_server(home, port)
     url = house.environment["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
     house.write_suite(ttft_ms=200)

@@ -6,6 +6,7 @@ and no other test noticed, because their server schedules nothing.
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -23,8 +24,8 @@ EVERY_MINUTE = "* * * * *"
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[AsDocumented, Service]]:
-    with service(tmp_path_factory.mktemp("home")) as found:
+def started(tmp_path_factory: pytest.TempPathFactory, shared: Path | None) -> Iterator[tuple[AsDocumented, Service]]:
+    with service(tmp_path_factory.mktemp("home"), shared) as found:
         yield found
 
 

@@ -9,7 +9,7 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_SERVER_EPHEMERAL_ENABLED, temporary_settings
 
 from flows.temporary_server import DATABASE, temporary_server
-from tests.flows.serving import refuses_others
+from tests.flows.serving import migrated, refuses_others
 
 pytestmark = pytest.mark.prefect
 
@@ -41,9 +41,10 @@ def nothing() -> None:
     """A flow whose run is created and not started."""
 
 
-def test_the_temporary_server_answers_its_own_night_and_nobody_else(tmp_path: Path) -> None:
+def test_the_temporary_server_answers_its_own_night_and_nobody_else(tmp_path: Path, shared: Path | None) -> None:
     from prefect.server.api.server import SubprocessASGIServer  # noqa: PLC0415 - 3 s in every worker
 
+    migrated(tmp_path, shared, DATABASE)
     settings = {PREFECT_API_URL: None, PREFECT_HOME: tmp_path, PREFECT_SERVER_EPHEMERAL_ENABLED: True}
     with temporary_settings(settings), temporary_server(), get_client(sync_client=True) as client:
         url = str(client.api_url).rstrip("/")
