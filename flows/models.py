@@ -11,8 +11,7 @@ from infra.ledger.ledger import Lease
 from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
 from infra.settings import Settings
-from tasks.model_cache import fill_bucket
-from tasks.models import delete_model, fetch_model
+from tasks.models import delete_model, fetch_model, fill_bucket
 
 
 @dataclass

@@ -47,14 +47,13 @@ from infra.reporting import no_progress
 from infra.settings import Settings
 from infra.storage import store
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
-from tasks.calibrating import calibrate_client
 from tasks.canary import canary_after, canary_before, canary_request
 from tasks.control import after_start, control_run, prepare_control
 from tasks.golden import find_golden
 from tasks.loading import judge, load, report, report_suite
 from tasks.machine import as_rented, provision, reach
-from tasks.measuring import is_serving, lineage_of, make_context, measure, shut_down
-from tasks.model_cache import fill_bucket
+from tasks.measuring import calibrate_client, is_serving, lineage_of, make_context, measure, shut_down
+from tasks.models import fill_bucket
 from tasks.planning import hold_machine, plan_night, runs_elsewhere
 from tasks.task import night_task
 from tasks.upload import upload_runs

@@ -21,7 +21,7 @@ from infra.reporting import silent
 from infra.settings import Settings
 from tasks.golden import find_golden, install, prune_images, replicate, take_snapshot
 from tasks.machine import provision, reach
-from tasks.model_cache import fill_bucket
+from tasks.models import fill_bucket
 from tasks.planning import plan_preparation
 from tasks.volumes import attach_volume, release_volume
 

@@ -8,6 +8,7 @@ watchdog counts the time that has passed, so no step moves it either. A machine'
 times, so a step back does not delay it.
 """
 
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -87,3 +88,27 @@ def retry(clock: Clock, every_s: float, step: Callable[[], T], on: tuple[type[Ex
             if clock.monotonic() - began_s + every_s > within_s:
                 raise
         clock.sleep(every_s)
+
+
+def finish_within(seconds: float, work: Callable[[], T]) -> T:
+    """The result of this work, or its exception; TimeoutError after so many seconds.
+
+    The work runs in a thread of its own, which is then left to itself: only for work that changes nothing elsewhere.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by the caller
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True, name="nightbench answer")
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError(f"not finished after {seconds:g} s")
+    return results[0]

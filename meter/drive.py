@@ -5,6 +5,7 @@ import signal
 import time
 import uuid
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -22,7 +23,6 @@ from meter.exchange import Exchange
 from meter.forks import fork_each, gather
 from meter.health import client_health
 from meter.limits import check_disk, check_ports, raise_open_files
-from meter.network import network
 from meter.order import link_turns
 from meter.plan import Plan, read_plan
 from meter.prepare import prepare
@@ -185,3 +185,20 @@ def _clock(course: Course) -> dict[str, int]:
         "real_minus_mono_end_ns": course.after.real_minus_mono_ns,
         "bracket_ns": course.before.bracket_ns + course.after.bracket_ns,
     }
+
+
+def network(part: Part, left_out: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Describe the way to the server, warm-up included; `left_out`: each address without a connection, and why."""
+    rows = [row for row in part.rows if row["address"] is not None]
+    requests = Counter(row["address"] for row in rows)
+    opened = Counter(address for address, _worker, _number in {_connection(row) for row in rows})
+    return {
+        "addresses": {one: {"connections": opened[one], "requests": requests[one]} for one in sorted(requests)},
+        "left_out": dict(left_out),
+        "tls": part.tls,
+        "between": dict(sorted(part.between.items())),
+    }
+
+
+def _connection(row: dict[str, Any]) -> tuple[str, int, int]:
+    return row["address"], row["worker"], row["connection"]

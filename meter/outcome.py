@@ -6,20 +6,6 @@ from meter.exchange import Exchange
 from meter.head import retry_after_s
 from meter.sse import Answer, body_excerpt, usage_count
 
-OUTCOMES = (
-    "ok",
-    "connect",
-    "send",
-    "timeout",
-    "rate_limited",
-    "http",
-    "sse_error",
-    "truncated",
-    "parse",
-    "short_output",
-    "dropped_on_reuse",
-    "cancelled",
-)
 _SUCCESS = range(200, 300)
 _REDIRECT = range(300, 400)
 RATE_LIMITED = 429

@@ -13,7 +13,7 @@ from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra.agent import operations
 from infra.agent.operations import MachinePaths
-from infra.bootstrap import executor_for, is_rented, ledger
+from infra.bootstrap import executor_for, executor_of, is_rented, ledger
 from infra.clouds.cloud import Snapshot
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.ledger import Lease
@@ -174,3 +174,13 @@ def shut_down(settings: Settings, context: RunContext, running: RunningServer) -
 def is_serving(settings: Settings, context: RunContext, running: RunningServer) -> bool:
     """Whether a server still responds."""
     return executor_for(settings, context).run(operations.is_serving, Reporter(get_run_logger().info), running)
+
+
+@night_task("calibrate")
+def calibrate_client(settings: Settings, night: NightRecord, lease: Lease) -> Calibration:
+    """Measure the load client's own error on the machine; if that fails, the night goes on without."""
+    log = get_run_logger()
+    found = executor_of(settings, lease).run(operations.calibrate, Reporter(log.info), night)
+    if found.calibration_id is None:
+        log.warning("the load client is not calibrated, so no run that it drives can be accepted: %s", found.reason)
+    return found

@@ -61,12 +61,6 @@ class ServerCalls:
         self.post("the end of this run", _ask_version, "version")
         return self.settle(patience_s)
 
-    def forget(self) -> None:
-        """Drop what is not made yet."""
-        with self._changed:
-            self._waiting.clear()
-            self._changed.notify_all()
-
     def _make(self) -> None:
         """Make every call, for as long as this process lives."""
         while True:

@@ -27,7 +27,6 @@ MIN_EFFECT = 0.01
 EXCURSION_NIGHTS = 3  # longer ones are levels of their own
 EXCURSION_SCALES = 6.0
 EXCURSION_EFFECT = 0.05
-BASELINE_NIGHTS = 30
 Z_975 = 1.96
 SAME_NIGHTS = 7  # valid nights within which changes of a series are the same
 # Their changes end a segment by rule: numbers before and after are not of the same method.

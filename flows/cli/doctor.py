@@ -1,5 +1,7 @@
 """The command that checks this computer, and stores what it lacks."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,6 +10,7 @@ from flows.cli.arguments import JsonFlag, examples, read_settings
 from flows.show import console
 
 if TYPE_CHECKING:
+    from flows.host_checks import Check
     from infra.settings import Settings
 
 commands = typer.Typer()
@@ -22,13 +25,12 @@ def doctor(as_json: JsonFlag = False, gpu: GpuFlag = False, fix: FixFlag = False
     """Check whether this computer can run a night, and print how to fix what is missing. Exits 1 if it cannot."""
     from flows.gpu_checks import examine_gpus  # noqa: PLC0415
     from flows.host_checks import examine  # noqa: PLC0415
-    from flows.show.checks import show_checks  # noqa: PLC0415
 
     settings = read_settings()
     if fix:
         _ask_for_token(settings)
     checks = (examine_gpus if gpu else examine)(settings)
-    show_checks(checks, as_json=as_json)
+    _show(checks, as_json=as_json)
     if not all(check.is_good for check in checks):
         raise typer.Exit(1)
 
@@ -59,3 +61,13 @@ def _ask_for_token(settings: "Settings") -> None:
     if warning is not None:
         console.warn(warning)
     console.progress(f"stored in {token_of.store_token(settings, token)}, readable by you only")
+
+
+def _show(found: Sequence["Check"], *, as_json: bool) -> None:
+    """Print one line per check, with advice where it failed."""
+    if as_json:
+        console.print_json([asdict(check) for check in found])
+        return
+    for check in found:
+        mark, advice = ("ok ", "") if check.is_good else ("BAD", f": {check.advice}")
+        console.line(f"{mark} {check.what:9} {check.found}{advice}")

@@ -14,8 +14,7 @@ from bench.errors import EngineBuildError
 from bench.foreign_json import entries, first, members, parse
 from bench.printable import printable
 from bench.suite.engine import tag_of
-from infra.clock import Clock, SystemClock, retry
-from infra.deadline import finish_within
+from infra.clock import Clock, SystemClock, finish_within, retry
 
 TIMEOUT = httpx2.Timeout(30.0, connect=10.0)
 ANSWER_S = 60.0  # for one whole answer

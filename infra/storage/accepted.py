@@ -9,12 +9,8 @@ from dataclasses import dataclass
 
 from bench.errors import RefusedFileError
 
-_ID = "[0-9a-f]{16}"  # of a scenario or of a server
-_CALIBRATION = "[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"  # the name of a machine, the id of a calibration, or both
 _PART = r"(?!\.\.?(?:/|$))[\w.][\w.,:;+=@%~ -]{0,199}"
 _NIGHT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_RUN = re.compile(rf"(?:lm-eval-)?{_ID}/(?:0|[1-9][0-9]{{0,5}})")
-_RESULT_FILE = re.compile(rf"calibration(?:-{_CALIBRATION})?\.json|servers/{_ID}-[0-9]{{1,6}}\.log")
 _RUN_FILE = re.compile(rf"{_PART}(?:/{_PART}){{0,7}}", re.ASCII)
 
 
@@ -34,16 +30,6 @@ NIGHT_LIMITS = Limits(total_bytes=64 << 30, count=100_000)
 def is_night(name: str) -> bool:
     """Whether this may be the id of a night."""
     return _NIGHT.fullmatch(name) is not None
-
-
-def is_run(name: str) -> bool:
-    """Whether this may be the folder of a run, or of a server's lm-eval tasks, in a night's folder."""
-    return _RUN.fullmatch(name) is not None
-
-
-def is_result_file(name: str) -> bool:
-    """Whether this may be a file that a machine leaves in a night's folder, beside its runs."""
-    return _RESULT_FILE.fullmatch(name) is not None
 
 
 def require_accepted(sizes: Mapping[str, int], limits: Limits, origin: str) -> None:

@@ -25,11 +25,10 @@ from warehouse.importers.llmd import report as llmd
 from warehouse.importers.mad import report as mad
 from warehouse.importers.metadata import with_metadata
 from warehouse.importers.mlperf import summary as mlperf
-from warehouse.importers.nearest import what_is_missing
+from warehouse.importers.nearest import what_is_missing, with_unread_columns
 from warehouse.importers.nvidia import report as nvidia
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.telemetry import samples as telemetry
-from warehouse.importers.unread_columns import with_unread_columns
 from warehouse.importers.vllm import latency as vllm_latency
 from warehouse.importers.vllm import pytorch as vllm_pytorch
 from warehouse.importers.vllm import serve as vllm_serve

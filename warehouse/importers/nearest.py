@@ -1,7 +1,9 @@
-"""Name the format that an unknown file is nearest to, and what it lacks for that."""
+"""Name the format that an unknown file is nearest to, and the columns that an importer does not read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
+from bench.audit.claim import Claim, NotRead
 from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
 from warehouse.importers.claims_table.columns import read_header
 from warehouse.importers.claims_table.vocabulary import nearest
@@ -59,3 +61,16 @@ def _of_columns(header: tuple[str, ...]) -> str:
     near = [(name, nearest(name, "column", "metric")) for name in unknown]
     hints = [f"{name!r} is like {other!r}" for name, other in near if other][:_NAMED_MAX]
     return f"the nearest is claims-table, which also has {lacking}{''.join(f'; {hint}' for hint in hints)}"
+
+
+def with_unread_columns(document: Document, claims: Iterable[Claim]) -> Iterator[Claim]:
+    """The claims of a CSV file, each with the filled cells that it does not read, unless it names them already."""
+    columns = frozenset(document.header())
+    for claim in claims:
+        left = {name: value for name, value in claim.unread.items() if name in columns and value not in ("", None)}
+        named = tuple(_not_read(name, value, claim.lineage.format) for name, value in left.items())
+        yield claim if claim.not_read or not named else replace(claim, not_read=named)
+
+
+def _not_read(name: str, value: object, form: str) -> NotRead:
+    return NotRead("column", name, str(value), f"{form} has no field for it", nearest(name, "metric", "column"))

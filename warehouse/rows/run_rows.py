@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from bench.audit import measurement as audit
@@ -10,11 +11,12 @@ from bench.audit.batches import batch_evidence, command_evidence
 from bench.audit.evidence.evidence import EvidenceByColumn
 from bench.audit.evidence.training import command_share
 from bench.audit.own_claim import claim_of
+from bench.loadgen.batch_report import BatchReport
+from bench.loadgen.drivers.command import CommandMetric
+from bench.metrics import PERCENTILE_ESTIMATOR
 from bench.quality.answers import with_last_answers
 from bench.record import RunRecord
 from catalog.read import find_gpu
-from warehouse.rows.batch_results import batch_measured
-from warehouse.rows.command_rows import command_table
 from warehouse.rows.device_rows import device_columns, run_device
 from warehouse.rows.evidence import RunClaim, ask
 from warehouse.rows.measurement_results import (
@@ -24,15 +26,18 @@ from warehouse.rows.measurement_results import (
     listed_cost,
     measured,
     server_view,
+    statistics,
     steady_window,
+    usd_per_mtok_output,
 )
 from warehouse.rows.measurement_setup import found, of_run, requested
 from warehouse.rows.night_servers import UNKNOWN, NightServers
 from warehouse.rows.records import counter_deltas, read_batches, read_command, read_record, read_report, reading
 from warehouse.rows.request_rows import requests_table
-from warehouse.rows.row_ids import blank_row
+from warehouse.rows.row_ids import blank_row, run_ids
 from warehouse.rows.run_folder import RunFiles, RunId
 from warehouse.rows.sample_rows import scrapes_of, server_samples_table, telemetry_table
+from warehouse.schema.columns import PARTITION, arrow_schema
 from warehouse.schema.row import Row
 
 NOT_ASKED = ("quality_not_checked", "quality_not_compared", "greedy_not_compared")
@@ -109,3 +114,44 @@ def _command_rows(place: RunId, files: RunFiles, record: RunRecord, row: Row) ->
     row |= dict.fromkeys(NOT_ASKED, "a command has no server to ask")
     row |= command_evidence(record)
     return RunRows(row, telemetry=telemetry, command_metrics=command_table(place, metrics), evidence=evidence)
+
+
+def batch_measured(report: BatchReport, usd_per_hour: float | None) -> Row:
+    """The columns of counts, throughput and, where batches were repeated, of the time of a whole batch.
+
+    A driver that loads the model itself fails as a whole, so that no single request of a report has failed.
+    """
+    row: Row = {
+        "completed": report.requests,
+        "failed": 0,
+        "duration_s": report.elapsed_s,
+        "total_input_tokens": report.input_tokens,
+        "total_output_tokens": report.output_tokens,
+        "request_throughput_per_s": report.requests_per_s,
+        "output_throughput_tok_per_s": report.output_tok_per_s,
+        "usd_per_mtok_output": usd_per_mtok_output(usd_per_hour, report.output_tok_per_s),
+    }
+    if not report.iteration_s:
+        return row
+    times = statistics(np.array(report.iteration_s), len(report.iteration_s))
+    return row | {"percentile_estimator": PERCENTILE_ESTIMATOR} | {f"e2el_{name}": one for name, one in times.items()}
+
+
+def command_table(place: RunId, metrics: tuple[CommandMetric, ...]) -> pa.Table:
+    """A row for each metric of one run."""
+    ids = {name: value for name, value in run_ids(place).items() if name != PARTITION}
+    rows = [
+        {
+            **ids,
+            "metric": one.name,
+            "unit": one.unit,
+            "value": one.value,
+            "samples": one.samples,
+            "mean": one.mean,
+            "stdev": one.stdev,
+            "min": one.low,
+            "max": one.high,
+        }
+        for one in metrics
+    ]
+    return pa.Table.from_pylist(rows, schema=arrow_schema("command_metrics"))

@@ -10,17 +10,14 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from bench.audit.rules.wording import range_text
-from warehouse.schema.canary_columns import CANARY_COLUMNS
 from warehouse.schema.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
 from warehouse.schema.column import Column
-from warehouse.schema.command_columns import COMMAND_COLUMNS
 from warehouse.schema.history_columns import HISTORY_POINT_COLUMNS, HISTORY_REMARK_COLUMNS
 from warehouse.schema.lease_columns import ATTEMPT_COLUMNS, LEASE_COLUMNS, STAGE_COLUMNS
 from warehouse.schema.measurement_columns import MEASUREMENT_COLUMNS
+from warehouse.schema.night_columns import CANARY_COLUMNS, COMMAND_COLUMNS, SCORE_COLUMNS, SEARCH_COLUMNS
 from warehouse.schema.request_columns import REQUEST_COLUMNS
 from warehouse.schema.sample_columns import SERVER_SAMPLE_COLUMNS, TELEMETRY_COLUMNS
-from warehouse.schema.score_columns import SCORE_COLUMNS
-from warehouse.schema.search_columns import SEARCH_COLUMNS
 from warehouse.schema.shared_columns import FINDING, IDS
 from warehouse.schema.trend_columns import ACKNOWLEDGEMENT_COLUMNS, CHANGE_COLUMNS, VERDICT_COLUMNS
 

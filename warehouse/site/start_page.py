@@ -1,8 +1,10 @@
-"""The start page: one line, what changed, and the newest night beside the one thirty nights before."""
+"""The start page: what changed, the newest night beside an older one, and prices at the speeds of one user."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
+import numpy as np
 from markupsafe import Markup
 
 from warehouse.lake.query import ask
@@ -12,7 +14,6 @@ from warehouse.report.markup import NOTHING, details, part, section, sql_html, t
 from warehouse.report.night_line import night_line
 from warehouse.report.trend_panels import panels_html
 from warehouse.schema.row import Row
-from warehouse.site.interactivity import at_fixed_speeds
 from warehouse.site.names import series_address
 from warehouse.site.pages import write_page
 from warehouse.site.questions import PARETO
@@ -96,3 +97,28 @@ def _points_said(points: Sequence[Row], column: str, unit: str) -> str:
     )
     loads = "1 load" if len(newest) == 1 else f"{len(newest)} loads"
     return f"night {night}, {loads}, from {ends}."
+
+
+SPEEDS = (10, 20, 30, 50, 100)  # tok/s per user
+MEASURED = 0.01  # a load within 1 % of the speed was measured at it
+_COLUMNS = {"tok_per_s_per_gpu": "tok/s per GPU", "usd_per_mtok": "USD per Mtok", "joules_per_token": "J per token"}
+
+
+def at_fixed_speeds(points: Sequence[Row]) -> Iterator[Row]:
+    """One row a setup, night and speed inside the measured range; `points` are ordered by setup, night and speed."""
+    for (setup, night), group in groupby(points, key=lambda row: (row["setup"], row["night"])):
+        rows = list(group)
+        speeds = [row["tok_per_s_per_user"] for row in rows]
+        for speed in SPEEDS:
+            if speeds[0] <= speed <= speeds[-1]:
+                is_measured = min(abs(one / speed - 1) for one in speeds) <= MEASURED
+                cells = {title: _between(rows, column, speed) for column, title in _COLUMNS.items()}
+                yield {"tok/s per user": speed, "setup": setup, "night": night, **cells,
+                       "how": "measured" if is_measured else "interpolated"}  # fmt: skip
+
+
+def _between(rows: Sequence[Row], column: str, speed: float) -> float | None:
+    known = [(row["tok_per_s_per_user"], row[column]) for row in rows if row[column]]
+    if not known or not known[0][0] <= speed <= known[-1][0]:
+        return None
+    return float(np.exp(np.interp(np.log(speed), *np.log(np.array(known)).T)))

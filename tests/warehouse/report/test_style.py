@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from warehouse.report.style import STYLE
+from warehouse.report.markup import STYLE
 
 COLOURS = dict(re.findall(r"--(\w+):light-dark\(([^)]*)\)", STYLE))
 NAMED = ("ink", "soft", "good", "doubt", "bad", "mark")

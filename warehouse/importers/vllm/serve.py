@@ -6,11 +6,14 @@ unambiguous keys are read.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Pair, RequestSeries
+from bench.audit.context_keys import field_of
 from bench.metrics import Bools, Floats
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.arrays import Lengths, read_gaps
@@ -19,7 +22,6 @@ from warehouse.importers.parsing.error_text import error_texts
 from warehouse.importers.parsing.fields import Fields
 from warehouse.importers.parsing.latencies import read_latencies
 from warehouse.importers.parsing.timestamps import epoch_s
-from warehouse.importers.vllm.metadata import read_metadata
 
 # Derived clients write the same keys, without a backend or with latencies in another unit.
 ALWAYS = ("num_prompts", "duration", "completed", "request_throughput", "backend")
@@ -172,3 +174,32 @@ def _label(asked: ClaimedConfig) -> str:
 
 
 FORMAT = Format("vllm-serve", 3, _recognises, _read, REQUIRED)
+
+
+_READERS: dict[type, Callable[[Fields, str], Any]] = {
+    bool: Fields.flag,
+    int: Fields.integer,
+    float: Fields.number,
+    str: Fields.text,
+}
+
+
+def read_metadata(fields: Fields) -> ClaimedConfig:
+    """The configuration in the keys that `--metadata` added; a value of another type is ignored with a remark."""
+    found: dict[str, Any] = {}
+    for name in fields.names():
+        key = field_of(name, None)
+        if key is None or key[0] in found:
+            continue
+        read = _reader_of(key[0])
+        field, value = field_of(name, None if read is None else read(fields, name)) or key
+        if value is not None:
+            found[field] = value
+    return ClaimedConfig(**found)
+
+
+@cache
+def _reader_of(field: str) -> Callable[[Fields, str], Any] | None:
+    """How a value of this field is read; None of one that has a few words only."""
+    kinds = get_args(get_type_hints(ClaimedConfig)[field])
+    return next((read for kind, read in _READERS.items() if kind in kinds), None)
