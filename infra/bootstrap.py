@@ -147,7 +147,7 @@ def wanted_machine(night: NightRecord) -> Machine:
 
 
 def is_rented(lease: Lease) -> bool:
-    """Whether a lease's machine is rented: ours alone, free to change, and deleted afterwards."""
+    """Whether a lease's machine is rented: ours alone, and deleted afterwards."""
     return lease.cloud != "local" and not is_own(lease.cloud)
 
 
@@ -177,7 +177,14 @@ def why_refused_unguarded(settings: Settings, target: str, minutes: int, usd_per
     """Why a night on this target is not rented without a second net; None if it would be."""
     usd_max = unguarded_limit(settings, target)
     usd = None if usd_per_hour is None else usd_per_hour * minutes / 60
-    return None if usd_max is None else why_unguarded(usd, usd_max)
+    return None if usd_max is None else why_unguarded(usd, usd_max, **_remedy(settings, target))
+
+
+def _remedy(settings: Settings, target: str) -> dict[str, str]:
+    """How to let a machine of this cloud end by itself, where that is not the usual way, a token."""
+    cloud = RENTED[target]
+    why = cloud.why_no_switch(settings) if cloud.SWITCH_TOKEN is None else None
+    return {} if why is None else {"remedy": why}
 
 
 def require_second_net(settings: Settings, target: str) -> None:
@@ -191,7 +198,8 @@ def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_pe
     switch = next((net for net in nets(settings, target) if net.net == "machine's own switch"), None)
     if switch is None:
         return None
-    return exposure(has_switch=switch.is_up, lease_minutes=lease_minutes, usd_per_hour=usd_per_hour)
+    remedy = _remedy(settings, target)
+    return exposure(has_switch=switch.is_up, lease_minutes=lease_minutes, usd_per_hour=usd_per_hour, **remedy)
 
 
 def executor_of(settings: Settings, lease: Lease) -> Executor:
@@ -216,10 +224,20 @@ def _remote_executor(
     return SshExecutor(SshHost(access, patience_s=patience_s), LeaseContext(*context, forwarded))
 
 
+def own_host_of(lease: Lease) -> str | None:
+    """The host of one's own that a lease is of, or that its cloud gives as the address: it is not ours to change."""
+    return next((one for one in (lease.cloud, lease.address) if one is not None and is_own(one)), None)
+
+
+def is_free_to_change(lease: Lease) -> bool:
+    """Whether a lease's machine is rented and has a system of its own, whose disks and software are ours to change."""
+    return is_rented(lease) and own_host_of(lease) is None
+
+
 def access_of(settings: Settings, lease: Lease) -> Access:
     """How to reach a lease's machine over SSH; LeaseError if it has no address yet."""
-    if is_own(lease.cloud):
-        return read_access(lease.cloud, settings.ssh_key, settings.ssh_known_hosts)
+    if (own := own_host_of(lease)) is not None:
+        return read_access(own, settings.ssh_key, settings.ssh_known_hosts)
     if lease.address is None:
         raise LeaseError(f"machine {lease.machine_id} of lease {lease.lease_id} has no address yet")
     keys = keys_of(keys_folder(settings.data), lease.lease_id)
@@ -232,5 +250,5 @@ def wait_for_machine(settings: Settings, lease: Lease) -> None:
     if lease.cloud != "local":
         access = access_of(settings, lease)
         # A host of one's own booted long ago.
-        is_booted = "true" if is_own(lease.cloud) else is_ready_command(access.host_public_key)
+        is_booted = "true" if own_host_of(lease) is not None else is_ready_command(access.host_public_key)
         wait_until_ready(SshHost(access), settings.ssh_ready_s, is_booted)

@@ -69,6 +69,13 @@ class Settings(BaseSettings):
     do_dead_man_token: SecretStr | None = None
     unguarded_usd_max: float = Field(default=0.0, ge=0)  # of a lease whose machine cannot delete itself
     accept_risk: bool = False  # rent at any price where the machine cannot delete itself
+    command_cloud: Path | None = None  # a folder of scripts that rent; see docs/reference/command-cloud.md
+    command_token: SecretStr | None = None  # for these scripts, which get all NIGHTBENCH_COMMAND_ variables
+    command_timeout_s: float = Field(default=60.0, gt=0)  # for one script; it is killed after that
+    command_lag_s: float = Field(default=60.0, ge=0)  # how long `list` may lag behind `rent` and `release`
+    command_expires: bool = False  # whether their cloud itself ends a machine at the `expires_at` that `rent` gets
+    command_ssh_user: str = "root"
+    command_ssh_port: int = Field(default=22, ge=1, le=65535)
     s3_bucket: str | None = None  # for a copy of run folders; None: no copy. Keys: AWS_ACCESS_KEY_ID and so on
     s3_endpoint: str | None = None  # of Spaces or another store with S3's API; None: Amazon's own
     s3_prefix: str = Field(default="nightbench", pattern=r"^[\w.-]+(/[\w.-]+)*$")  # of all our object names

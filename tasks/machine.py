@@ -20,6 +20,7 @@ from infra.bootstrap import (
     cloud_named,
     clouds,
     executor_of,
+    is_free_to_change,
     is_rented,
     ledger,
     ledger_file,
@@ -123,7 +124,7 @@ def reach(settings: Settings, lease: Lease, requested: Machine) -> MachinePaths:
     """Wait until the machine runs commands, check that it is as requested, and create the folders of the night."""
     wait_for_machine(settings, lease)
     executor, reporter = executor_of(settings, lease), Reporter(get_run_logger().info)
-    checked = executor.run(operations.check_machine, reporter, requested, is_rented(lease))
+    checked = executor.run(operations.check_machine, reporter, requested, is_free_to_change(lease))
     paths = executor.run(operations.prepare_paths, reporter, lease.machine_id or lease.lease_id)
     return replace(paths, scratch=Path(checked.scratch) if checked.scratch else None)
 
@@ -137,7 +138,7 @@ def prepare_machine(
     mount = mounted(settings, lease, volume) if volume else None
     lookup = look_in_bucket(settings, suite.model, log.info)
     options = PrepareOptions(
-        lease.lease_id, is_rented(lease), paths.scratch, mount, lookup.model, suite.quality.lm_eval
+        lease.lease_id, is_free_to_change(lease), paths.scratch, mount, lookup.model, suite.quality.lm_eval
     )
     executor = executor_of(settings, lease)
     prepared = executor.run(operations.prepare, Reporter(log.info), suite.engine, suite.model, options)

@@ -13,7 +13,7 @@ SOURCES = sorted(path for path in (ROOT / "tests").rglob("*.py") if path != Path
 # Where something is and who may use it: the servers, folders, programs and keys of the test itself.
 PLACES = re.compile(
     r"PREFECT_(API_URL|API_KEY|HOME|API_DATABASE\w*|SERVER_API_(HOST|PORT))"
-    r"|NIGHTBENCH_(HOME|DATA|CACHE|LAKE|LEASE|X|TEST_\w+|\w*TOKEN|\w*KEY|\w+ENDPOINT|\w+_CA|\w+BUCKET|SSH_\w*HOSTS"
+    r"|NIGHTBENCH_(HOME|DATA|CACHE|LAKE|LEASE|X|TEST_\w+|\w*TOKEN|\w*KEY|\w+ENDPOINT|\w+_CA|\w+BUCKET|SSH_\w*HOSTS|COMMAND_(CLOUD|API)"
     r"|DO_SSH_PORT|VLLM\w*|LLAMA_SERVER|LM_EVAL|MACHINE_PYTHON)"
 )
 NOT_OURS = {"GLOBAL_SETTINGS_CONTEXT", "NUMA_BALANCING", "PROCFS_PATH", "HF_TOKEN"}  # of Prefect and of the kernel

@@ -70,8 +70,12 @@ class User:
     public_key: str
 
 
-def user_data(host_key: HostKey, *, dead_man: DeadMan | None, users: tuple[User, ...] = ()) -> str:
+def user_data(
+    host_key: HostKey, *, dead_man: DeadMan | None, users: tuple[User, ...] = (), login_key: str | None = None
+) -> str:
     """The first boot of one machine; its last step creates the ready file, unless an earlier step fails.
+
+    `login_key`: the public key that logs in as root, where the cloud does not install one.
 
     Raises UsageError where it would be too long or hold what the cloud cannot carry: bad user_data fails a machine
     after the cloud has accepted it.
@@ -86,6 +90,7 @@ def user_data(host_key: HostKey, *, dead_man: DeadMan | None, users: tuple[User,
         # No package is upgraded during a measurement, and no step waits for the package database.
         "package_update": False,
         "package_upgrade": False,
+        **({"ssh_authorized_keys": [login_key]} if login_key is not None else {}),
         "runcmd": [_commands(ready_word(host_key.public), dead_man)],
     }
     text = "#cloud-config\n" + json.dumps(boot, ensure_ascii=True, indent=1) + "\n"

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from infra.clouds.command import opening as command
 from infra.clouds.digitalocean import opening as digitalocean
 from infra.clouds.module import CloudModule
 from infra.settings import Settings
 
 # To add a cloud, write its folder and name it here. `default` rents from the first one that is set up.
-_OPENINGS: tuple[CloudModule, ...] = (digitalocean,)
+_OPENINGS: tuple[CloudModule, ...] = (digitalocean, command)
 RENTED: Mapping[str, CloudModule] = MappingProxyType({one.NAME: one for one in _OPENINGS})
 
 

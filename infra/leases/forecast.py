@@ -100,6 +100,6 @@ def _pinned_price(pinned: PinnedPrice, why: str) -> Price:
 
 def _catalog_price(machine: Machine, size: MachineKind | None, why: str) -> Price:
     if size is None or size.usd_per_hour is None:
-        doubt = f"no price known for {machine.kind}: {why}, and the catalogue has none; set NIGHTBENCH_DO_TOKEN"
+        doubt = f"no price known for {machine.kind}: {why}, and the catalogue has none; set the settings of its cloud"
         return Price(None, "unknown", doubt)
     return Price(size.usd_per_hour, f"the catalogue, {size.price_date}", f"the price may be out of date: {why}")

@@ -63,7 +63,10 @@ def release_one(
     except KeyError:
         return _release_unrecorded(ledger_file, clouds, lease_id, say)
     if lease.cloud not in clouds:
-        raise LeaseError(f"no token is set for {lease.cloud!r}, the cloud of lease {lease_id}: set NIGHTBENCH_DO_TOKEN")
+        raise LeaseError(
+            f"no token is set for {lease.cloud!r}, the cloud of lease {lease_id}: set it, or the folder of its scripts "
+            "(docs/reference/settings.md)"
+        )
     cloud = for_lease(clouds[lease.cloud], lease)
     released = release_lease(cloud, book, SystemClock(), lease, say=say)
     report_lease(data, ledger_file, released, say)

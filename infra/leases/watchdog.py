@@ -37,10 +37,23 @@ READY_S = 120.0  # for it to start: a second on a quiet computer
 READY_LOOK_S = 0.02
 LOG_END = 1000
 # It releases at the clouds and on the hosts that the settings name, so it gets the settings with their token.
-NEEDED = (*NETWORK, "NIGHTBENCH_*", "NIGHTBENCH_DO_TOKEN", "NIGHTBENCH_SSH_KEY", "SSH_AUTH_SOCK")
+NEEDED = (
+    *NETWORK,
+    *("NIGHTBENCH_*", "NIGHTBENCH_DO_TOKEN", "NIGHTBENCH_COMMAND_TOKEN", "SLURM_*"),
+    *("NIGHTBENCH_SSH_KEY", "SSH_AUTH_SOCK"),
+)
 # The settings among them that are paths, which may be relative to the folder of the night.
 _PROGRAMS = ("VLLM_EXECUTABLE", "LLAMA_SERVER", "LM_EVAL", "VLLM_RS")
-_PATHS = ("CACHE", "DEPLOYED_SUITES", "DO_CA", "SSH_KEY", "SSH_KNOWN_HOSTS", "MACHINE_LOCK", *_PROGRAMS)
+_PATHS = (
+    "CACHE",
+    "DEPLOYED_SUITES",
+    "DO_CA",
+    "COMMAND_CLOUD",
+    "SSH_KEY",
+    "SSH_KNOWN_HOSTS",
+    "MACHINE_LOCK",
+    *_PROGRAMS,
+)
 PATHS = tuple(f"NIGHTBENCH_{name}" for name in _PATHS)
 
 

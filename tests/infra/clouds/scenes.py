@@ -17,6 +17,8 @@ from infra.clouds.static import KIND as OWN
 from infra.clouds.static import OwnHost, StaticCloud
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
+from tests.emulators.command_cloud.account import KIND as SCRIPTS_KIND
+from tests.emulators.command_cloud.account import make_account
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.sshd import make_key, running_machine
 from tests.emulators.virtual_clock import VirtualClock
@@ -105,8 +107,22 @@ def digitalocean(folder: Path) -> Iterator[Scene]:
         )
 
 
+@contextmanager
+def command(folder: Path) -> Iterator[Scene]:
+    """Open the account of a team's own scripts, which others rent from too."""
+    clock = VirtualClock(folder / "clock")
+    account = make_account(folder / "scripts", folder / "clock", others=())
+
+    def place() -> Callable[[], bool]:
+        theirs = account.plant("somebody-elses")
+        return lambda: theirs in [one["id"] for one in account.state()["machines"] if one["ended_s"] is None]
+
+    yield Scene(account.cloud(clock), clock, SCRIPTS_KIND, lambda call: account.fault(**{call: "fail after"}), place)
+
+
 SCENES: dict[str, Callable[[Path], AbstractContextManager[Scene]]] = {
     "local": local,
     "ssh": own_host,
     "digitalocean": digitalocean,
+    "command": command,
 }
