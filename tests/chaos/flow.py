@@ -55,6 +55,7 @@ from tests.stepped_clock import stepped_clock
 
 SOURCE = f"hf:org/model@{40 * '0'}"
 OUTSIDE_FAILED = 3
+SCRIPT_S = 3.0  # of real time for a script: one that hangs takes so long
 WATCHED = "watched.log"  # the leases of a night that are to be watched
 _NEEDED = {"PATH", "HOME", "LANG", "TMPDIR"}
 SUITE = Path(__file__).parents[2] / "suites" / "local.toml"
@@ -75,6 +76,12 @@ def surroundings(
         "NIGHTBENCH_DO_CONNECT_TIMEOUT_S": "5",
         "NIGHTBENCH_DO_READ_TIMEOUT_S": "0.5",
     }
+    if place.scripts is not None:
+        environment |= {
+            "NIGHTBENCH_COMMAND_CLOUD": str(place.scripts),
+            "NIGHTBENCH_COMMAND_TIMEOUT_S": f"{SCRIPT_S:g}",
+            "NIGHTBENCH_COMMAND_LAG_S": f"{120 - SCRIPT_S:g}",
+        }
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         for name in os.environ.keys() - _NEEDED:  # each call to a cloud looks through all of them for a proxy
@@ -131,7 +138,7 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
             stack.enter_context(stepped_clock(_folder(stack), round(seconds)))
 
         patch.setenv("NIGHTBENCH_CAPACITY_WAIT_S", str(life.request.patience_s))
-        settings, night = Settings(), plan_of(life, "digitalocean" if place.own_host is None else TARGET)
+        settings, night = Settings(), plan_of(life, _target_of(place))
         kind = RentedMachine if place.own_host is None else HeldMachine
         _rent_machines_of_paper(
             patch, lru_cache(lambda lease_id: kind(place, life, steps, lease_id, step, settings)), steps
@@ -152,6 +159,12 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
         if failure is not None:
             _release_as_a_hook()
             raise failure
+
+
+def _target_of(place: Place) -> str:
+    if place.own_host is not None:
+        return TARGET
+    return "digitalocean" if place.scripts is None else "command"
 
 
 def _planned(place: Place, night: NightRecord) -> NightRecord:
@@ -282,7 +295,8 @@ def clouds_of(place: Place, settings: Settings) -> dict[str, Cloud]:
     """The clouds that a reaper of this place looks at."""
     if place.own_host is not None:
         return bootstrap.clouds(settings)
-    return {"digitalocean": bootstrap.cloud_named(settings, "digitalocean")}
+    target = _target_of(place)
+    return {target: bootstrap.cloud_named(settings, target)}
 
 
 def reap_and_die(place: Place, step: str) -> None:

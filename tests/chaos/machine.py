@@ -157,8 +157,8 @@ class RentedMachine:
 
     def work(self, seconds: float) -> None:
         """Let time pass; LostConnectionError once the machine no longer exists, and when its lease is over."""
-        clock, cloud = SystemClock(), cloud_named(self.settings, "digitalocean")
-        lease = ledger(self.settings).lease(self.lease_id)
+        clock, lease = SystemClock(), ledger(self.settings).lease(self.lease_id)
+        cloud = cloud_named(self.settings, lease.cloud)
         while seconds > 0:
             clock.sleep(min(seconds, LOOK_S))
             seconds -= LOOK_S

@@ -25,6 +25,7 @@ class Place:
     clock: Path
     data: Path
     ssh_port: int | None = None
+    scripts: Path | None = None  # of the command cloud, where nights rent there
     own_host: Path | None = None  # its home folder, where nights measure on a host of one's own
     elsewhere: Elsewhere = HERE  # where its reapers are
     boot_off_s: int = 0  # by how much /proc shows the boot of this computer off, as after a step of its clock

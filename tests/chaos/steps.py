@@ -15,6 +15,7 @@ from bench.machine.names import VolumeName
 from infra.clock import Clock
 from infra.clouds.abilities import Volume
 from infra.clouds.cloud import CloudMachine, MachineOrder
+from infra.clouds.command.cloud import CommandCloud
 from infra.clouds.digitalocean.cloud import DigitalOcean
 from infra.clouds.static import StaticCloud
 from infra.ledger.ledger import Intent, Ledger
@@ -89,10 +90,12 @@ _FOLLOWED: tuple[tuple[Any, str, str], ...] = (
     (Ledger, "intend", "S1"),
     (DigitalOcean, "rent", "S2"),
     (StaticCloud, "rent", "S2"),
+    (CommandCloud, "rent", "S2"),
     (Ledger, "hold", "S3"),
     (Ledger, "set_address", "S4"),
     (DigitalOcean, "release", "S12"),
     (StaticCloud, "release", "S12"),
+    (CommandCloud, "release", "S12"),
     (Ledger, "mark_released", "S14"),
     (VolumeBook, "intend", "V1"),
     (DigitalOcean, "make_volume", "V2"),

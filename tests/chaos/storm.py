@@ -18,6 +18,7 @@ from bench.errors import NightbenchError
 from bench.machine.names import ImageName, MachineName
 from infra.leases.offers import Choice, LeaseRequest
 from infra.ledger.ledger import Ledger
+from tests.chaos.command_storm import CommandWeather, blow_command, forecast_command
 from tests.chaos.computer_faults import FIRST_SEED, ComputerFaults, draw_computer_faults
 from tests.chaos.elsewhere import HERE, Elsewhere, draw_elsewhere
 from tests.chaos.engine_faults import EngineFaults, draw_faults
@@ -99,6 +100,7 @@ class Weather:
     elsewhere: Elsewhere = HERE  # where the reapers are
     own: OwnWeather | None = None  # two nights on one host of one's own, after this night
     is_resumed: bool = False  # in the morning, after a power cut
+    command: CommandWeather | None = None  # a night on machines of the command cloud, in this one's place
 
 
 def forecast(seed: int) -> Weather:
@@ -133,6 +135,7 @@ def forecast(seed: int) -> Weather:
     drawn = _with_engine_faults(drawn, draw_faults(seed))
     drawn = replace(drawn, life=replace(drawn.life, strange=draw_strange(seed), lost_server=draw_lost_server(seed)))
     drawn = _with_computer_faults(drawn, draw_computer_faults(seed))
+    drawn = replace(drawn, command=forecast_command(seed))
     machines = random.Random(f"machines {seed}")
     return _on_two_machines(drawn, machines) if _has_two(seed) else drawn
 
@@ -240,7 +243,10 @@ def blow(seed: int, *, has_reaper: bool = True) -> str | None:
 def blow_weather(weather: Weather, *, has_reaper: bool = True) -> str | None:
     """Run a night whose faults are given; returns what leaked, as a sentence, or None."""
     with tempfile.TemporaryDirectory(prefix="chaos-", dir=MEMORY) as folder:
-        breach = _blow(weather, Path(folder), has_reaper=has_reaper)
+        if weather.command is None:
+            breach = _blow(weather, Path(folder), has_reaper=has_reaper)
+        else:
+            breach = blow_command(weather.command, Path(folder) / "command", has_reaper=has_reaper)
         if breach is None and weather.own is not None:
             breach = blow_own(weather.own, Path(folder) / "own")
         return breach

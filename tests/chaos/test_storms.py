@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.machine.names import MachineName
+from tests.chaos.command_storm import FIRST_SEED as FIRST_OF_SCRIPTS
 from tests.chaos.engine_faults import FIRST_SEED
 from tests.chaos.flow import live
 from tests.chaos.place import Life, lease_request
@@ -47,6 +48,12 @@ def test_a_random_night_whose_engines_fail_leaks_nothing_and_says_why(seed: int)
 @pytest.mark.parametrize("seed", matrix(a_sample(range(FIRST_ON_TWO, FIRST_ON_TWO + 8), 2), 1))
 def test_a_random_night_on_two_machines_leaks_neither(seed: int) -> None:
     assert blow(seed) is None, forecast(seed)
+
+
+@pytest.mark.parametrize("seed", matrix(a_sample(range(FIRST_OF_SCRIPTS, FIRST_OF_SCRIPTS + 8), 2), 1))
+def test_a_random_night_whose_cloud_is_scripts_that_do_anything_leaks_nothing(seed: int) -> None:
+    assert forecast(seed).command is not None
+    assert blow(seed) is None, forecast(seed).command
 
 
 @pytest.mark.parametrize("seed", matrix([40006, 40014, 40024, 40033], 1))
