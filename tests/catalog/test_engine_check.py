@@ -188,7 +188,7 @@ flags = ["--block-size", "16"]
             64,
             "[]",
             "local",
-            "no multiple of the engine's blocks of 128 tokens, so that its prefix cache has 0 of them",
+            "not a multiple of the engine's blocks of 128 tokens, so that its prefix cache has 0 of them",
         ),
         (300, "[]", "local", "256 of them at most; take a multiple of 128, or set --block-size"),
         (72, "[]", CLOUD, "prefixed: prefix_tokens = 72 is not a multiple of the engine's blocks of 16 tokens"),
