@@ -9,9 +9,9 @@ import io
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import IO, Any, cast
+from typing import IO, Any, Protocol, cast
 
 ANSWER_BYTES = 16 << 20  # of a whole answer; the largest page of counters that was seen has less than 1 MiB
 READ_BYTES = 1 << 16
@@ -23,6 +23,22 @@ class TooLargeAnswerError(ConnectionError):
 
 class NotHttpError(ConnectionError):
     """An answer is not HTTP, or ends early."""
+
+
+class LateAnswerError(ConnectionError):
+    """An answer is not complete in time, or comes too slowly; no TimeoutError, which a library may take for its own."""
+
+
+class Limit(Protocol):
+    """Until when the next bytes of an answer must arrive, and how many."""
+
+    def left_s(self) -> float:
+        """Return the seconds until the deadline, more than 0; raise TimeoutError after it."""
+        ...
+
+    def take(self, count: int) -> None:
+        """Count the bytes of the answer until now; raise TooLargeAnswerError if they are too many."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,31 @@ class Bounds:
         if left <= 0:
             raise TimeoutError
         return left
+
+    def take(self, count: int) -> None:
+        """Raise TooLargeAnswerError if so many bytes are more than the limit."""
+        if count > self.answer_bytes:
+            raise TooLargeAnswerError(f"the answer is larger than {self.answer_bytes} bytes")
+
+
+class Pace:
+    """The least pace of a large answer, whose size and duration have no limit: so many bytes in so many seconds."""
+
+    def __init__(self, seconds: float, least_bytes: int) -> None:
+        self._seconds, self._least_bytes = seconds, least_bytes
+        self._until_s, self._counted = time.monotonic() + seconds, 0
+
+    def left_s(self) -> float:
+        """Return the seconds until the deadline of the bytes that come now; raise TimeoutError after it."""
+        left = self._until_s - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def take(self, count: int) -> None:
+        """Move the deadline once enough bytes have come before it."""
+        if count - self._counted >= self._least_bytes:
+            self._until_s, self._counted = time.monotonic() + self._seconds, count
 
 
 @dataclass(frozen=True)
@@ -73,7 +114,7 @@ def exchange(
     method, path, body, headers = request
     try:
         connection.sock = sock = _connected(connection.host, connection.port, bounds, context)
-        connection.response_class = lambda _sock, *more, **named: _response(sock, bounds, *more, **named)  # type: ignore[assignment]  # called as the class is
+        connection.response_class = limited(http.client.HTTPResponse, bounds, TimeoutError, sock)  # type: ignore[assignment]  # called as the class is
         sock.settimeout(bounds.left_s())
         connection.request(method, path, body, dict(headers))
         answer = connection.getresponse()
@@ -105,8 +146,16 @@ def _connected(host: str, port: int, bounds: Bounds, context: ssl.SSLContext | N
     raise failures[0] if failures else OSError(f"{host} has no address")
 
 
-def _response(sock: socket.socket, bounds: Bounds, *more: Any, **named: Any) -> http.client.HTTPResponse:
-    return http.client.HTTPResponse(cast("socket.socket", _Source(sock, bounds)), *more, **named)
+def limited(
+    response: Callable[..., http.client.HTTPResponse],
+    limit: Limit,
+    late: type[OSError] = LateAnswerError,
+    sock: socket.socket | None = None,
+) -> Callable[..., http.client.HTTPResponse]:
+    """Return a `response_class` of a connection whose answers are read within a limit; `late` is raised beyond it."""
+    return lambda given, *more, **named: response(
+        cast("socket.socket", _Source(given if sock is None else sock, limit, late)), *more, **named
+    )
 
 
 def _body(answer: http.client.HTTPResponse, bounds: Bounds) -> bytes:
@@ -125,30 +174,32 @@ class _Source:
     """What HTTPResponse asks of a socket: a file."""
 
     sock: socket.socket
-    bounds: Bounds
+    limit: Limit
+    late: type[OSError]
 
     def makefile(self, _mode: str) -> IO[bytes]:
-        return io.BufferedReader(_Bounded(self.sock, self.bounds))
+        return io.BufferedReader(_Bounded(self))
 
 
 class _Bounded(io.RawIOBase):
-    """What a socket receives, until the deadline and up to the limit."""
+    """What a socket receives, within a limit."""
 
-    def __init__(self, sock: socket.socket, bounds: Bounds) -> None:
-        self._sock = sock
-        self._bounds = bounds
-        self._file = sock.makefile("rb", buffering=0)  # http.client may close the socket before its file
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+        self._file = source.sock.makefile("rb", buffering=0)  # http.client may close the socket before its file
         self._count = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        self._sock.settimeout(self._bounds.left_s())
-        count = self._file.readinto(buffer) or 0
+        try:
+            self._source.sock.settimeout(self._source.limit.left_s())
+            count = self._file.readinto(buffer) or 0
+        except TimeoutError as error:
+            raise self._source.late("the answer did not come in time") from error
         self._count += count
-        if self._count > self._bounds.answer_bytes:
-            raise TooLargeAnswerError(f"the answer is larger than {self._bounds.answer_bytes} bytes")
+        self._source.limit.take(self._count)
         return count
 
     def close(self) -> None:

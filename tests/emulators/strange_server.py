@@ -1,6 +1,7 @@
 """A server that keeps to no interface: it answers each request with the bytes of a script, at its own pace."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,13 +11,17 @@ Script = Callable[[bytes], Iterable[bytes]]  # from the request's first line and
 
 
 @contextmanager
-def strange_server(script: Script, pause_s: float = 0.0) -> Iterator[str]:
+def strange_server(script: Script, pause_s: float = 0.0, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """The URL of a server that sends the pieces of this script, with a pause before each."""
     is_over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
-        def hold(connection: socket.socket) -> None:
-            with connection, suppress(OSError):
+        def hold(accepted: socket.socket) -> None:
+            with (
+                accepted,
+                suppress(OSError),
+                tls.wrap_socket(accepted, server_side=True) if tls else accepted as connection,
+            ):
                 for piece in script(connection.recv(1 << 16)):
                     if is_over.wait(pause_s):
                         return
@@ -30,7 +35,7 @@ def strange_server(script: Script, pause_s: float = 0.0) -> Iterator[str]:
 
         threading.Thread(target=accept, daemon=True).start()
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             is_over.set()
             listener.shutdown(socket.SHUT_RDWR)

@@ -39,6 +39,7 @@ from bench.errors import (
 from bench.printable import printable_strings
 from infra.clock import Clock, SystemClock
 from infra.clouds.digitalocean.answer_times import AnswerTimes
+from infra.clouds.digitalocean.bounded_transport import BoundedTransport
 
 PER_PAGE = 200
 _RANDOM = secrets.SystemRandom()
@@ -85,7 +86,7 @@ def make_client(
     connect_timeout_s: float = 10.0,
     read_timeout_s: float = 60.0,
 ) -> TimedClient:
-    """A pydo client that repeats nothing, has short timeouts, and logs no header.
+    """A pydo client that repeats nothing, reads a whole answer within `read_timeout_s`, and logs no header.
 
     The environment's proxies and authorities are read once, here: requests would look for them and for a ~/.netrc
     before each call, which is a quarter of the call's CPU time, and would send the login of a ~/.netrc in place of the
@@ -99,9 +100,12 @@ def make_client(
         use_env_settings=False,
         proxies={} if proxy_bypass(urlsplit(endpoint).netloc) else getproxies(),
         retry_total=0,
-        connection_timeout=connect_timeout_s,
-        read_timeout=read_timeout_s,
-        connection_verify=trusted,
+        transport=BoundedTransport(
+            connection_timeout=connect_timeout_s,
+            read_timeout=read_timeout_s,
+            connection_verify=trusted,
+            use_env_settings=False,
+        ),
     )
 
 

@@ -1,12 +1,18 @@
 """The client of DigitalOcean takes proxies and authorities from the environment, and nothing else."""
 
+import ssl
+from collections.abc import Iterator
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
+import trustme
 from pydantic import SecretStr
 
-from bench.errors import CloudError
-from infra.clouds.digitalocean.client import CA_VARIABLES, make_client
+from bench.errors import CloudError, LostReplyError
+from infra.clock import SystemClock
+from infra.clouds.digitalocean.client import CA_VARIABLES, Calls, make_client
+from tests.emulators.strange_server import strange_server
 from tests.infra.rented import KIND, Rig
 
 PROXY = "http://127.0.0.1:9"  # nothing listens there
@@ -47,3 +53,36 @@ def test_the_authorities_of_the_environment_are_trusted(rig: Rig, monkeypatch: p
     answer = make_client(SecretStr(rig.emulator.token), rig.emulator.url, None).sizes.list()
 
     assert KIND in {size["slug"] for size in answer["sizes"]}
+
+
+HEAD = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 9999999999\r\n\r\n"
+ANSWER_S, DROP_S = 0.5, 0.02
+ANSWERS = {
+    "drips its headers": (DROP_S, [b"HTTP/1.1 201 Created\r\n"], b"a"),
+    "drips its body": (DROP_S, [HEAD], b" "),
+    "sends nothing after its headers": (10 * ANSWER_S, [HEAD], b""),
+    "sends without end": (0.0, [HEAD], b" " * (1 << 20)),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_reply_of_a_cloud_is_lost_that_is_not_whole_in_time_or_too_large(tmp_path: Path, name: str) -> None:
+    """Lost and not unsent: the machine that was requested may be there."""
+    pause_s, begin, piece = ANSWERS[name]
+    authority, ca, sent = trustme.CA(), tmp_path / "ca.pem", list[bytes]()
+    authority.cert_pem.write_to_path(str(ca))
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+
+    def answer(_request: bytes) -> Iterator[bytes]:
+        for each in chain(begin, repeat(piece)):
+            sent.append(each)
+            yield each
+
+    with strange_server(answer, pause_s, tls) as url:
+        client = make_client(SecretStr("token"), url, ca, read_timeout_s=ANSWER_S)
+        create = lambda: client.droplets.create(body={"name": "one"})  # noqa: E731
+        with pytest.raises(LostReplyError):
+            Calls("digitalocean", SystemClock()).once("droplet:create", create, "droplet")
+
+    assert len(sent) < 10 * ANSWER_S / DROP_S
