@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeVar
 
 from bench.errors import CloudDeniedError, CloudError
 from bench.machine.names import MachineName
+from infra.clock import Clock
 
 T = TypeVar("T")
 
@@ -144,6 +145,11 @@ class Cloud(Protocol):
     def remove(self, leftover: Leftover) -> None:
         """Request once that it is deleted; does nothing if it is already gone."""
         ...
+
+
+def time_at(cloud: Cloud, clock: Clock) -> datetime:
+    """Return the cloud's time, by which its things expire; the time of this computer where the cloud states none."""
+    return cloud.now() or clock.now()
 
 
 def look_every_s(cloud: Cloud, looks: int) -> float:

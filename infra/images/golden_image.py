@@ -10,7 +10,7 @@ from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
 from bench.machine.names import ImageName
 from infra.clock import Clock, poll
 from infra.clouds.abilities import ImageCloud
-from infra.clouds.cloud import Leftover, Snapshot
+from infra.clouds.cloud import Leftover, Snapshot, time_at
 from infra.images.image_action import LOOK_EVERY_S, start_action
 from infra.reporting import Say, silent
 
@@ -21,10 +21,11 @@ KEEP = 3  # the newest, whatever their content
 def find_image(cloud: ImageCloud, clock: Clock, content: str) -> Snapshot | None:
     """The complete image of this content that expires last; None where there is none."""
     named = [(ImageName.parse(snapshot.name, cloud.prefix), snapshot) for snapshot in cloud.snapshots()]
+    now = time_at(cloud, clock)
     fitting = [
         (name.expires_at, snapshot)
         for name, snapshot in named
-        if name is not None and name.is_whole and name.content == content and not name.is_past(clock.now())
+        if name is not None and name.is_whole and name.content == content and not name.is_past(now)
         and name.expires_at is not None
     ]  # fmt: skip
     return max(fitting, key=lambda one: one[0])[1] if fitting else None
@@ -41,7 +42,9 @@ def make_image(
     if known is not None:
         return known
     until_s = clock.monotonic() + patience_s
-    raw = ImageName(content, clock.now() + timedelta(seconds=patience_s, hours=1), cloud.prefix, is_whole=False)
+    raw = ImageName(
+        content, time_at(cloud, clock) + timedelta(seconds=patience_s, hours=1), cloud.prefix, is_whole=False
+    )
     _start(cloud, clock, machine_id, str(raw), until_s)
     say(f"creating image {raw} of machine {machine_id}")
     made = poll(clock, LOOK_EVERY_S, lambda: _made(cloud, machine_id, str(raw)), until_s - clock.monotonic())
@@ -50,7 +53,7 @@ def make_image(
             f"image {raw} of machine {machine_id} was not complete after {patience_s / 60:.0f} minutes; the reaper "
             "deletes it if it appears later: run nightbench prepare again"
         )
-    whole = ImageName(content, clock.now() + LIFETIME, cloud.prefix)
+    whole = ImageName(content, time_at(cloud, clock) + LIFETIME, cloud.prefix)
     cloud.rename(made, str(whole))
     return Snapshot(made.snapshot_id, str(whole), made.regions, made.size_gb, made.created_at)
 

@@ -22,7 +22,7 @@ from bench.errors import (
 )
 from bench.machine.names import MachineName
 from infra.clock import Clock
-from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer
+from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer, time_at
 from infra.leases.activation import ActivationTimeouts, AttemptFailure, wait_until_up
 from infra.leases.create import create, search
 from infra.leases.offers import BILLED_MINUTES_MIN, LeaseRequest, fitting, image_for, why_too_dear
@@ -151,7 +151,7 @@ class _Acquisition:
         """Make one attempt, written to the ledger before and after; None where its machine is active."""
         self.attempt += 1
         self.suggested = ()
-        account, cloud_now = self.cloud.account(), self.cloud.now() or self.clock.now()
+        account, cloud_now = self.cloud.account(), time_at(self.cloud, self.clock)
         expires_at = cloud_now + timedelta(minutes=self.request.minutes)
         ahead_s = (cloud_now - self.clock.now()).total_seconds()
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)

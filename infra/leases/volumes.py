@@ -24,7 +24,7 @@ from bench.errors import (
 from bench.machine.names import VolumeName, used_tag
 from infra.clock import Clock, poll
 from infra.clouds.abilities import Volume, VolumeCloud
-from infra.clouds.cloud import LOOKS_FOR_NEW, Leftover, answer_or, look_every_s
+from infra.clouds.cloud import LOOKS_FOR_NEW, Leftover, answer_or, look_every_s, time_at
 from infra.ledger.volumes import RecordedVolume, VolumeBook
 from infra.reporting import Say
 
@@ -73,7 +73,7 @@ def acquire_volume(context: VolumeContext, wanted: VolumeRequest, say: Say) -> V
         volume = _find(cloud, wanted)
     is_new = volume is None
     if volume is None:
-        name = VolumeName(wanted.content, wanted.region, clock.now() + LIFETIME, cloud.prefix)
+        name = VolumeName(wanted.content, wanted.region, time_at(cloud, clock) + LIFETIME, cloud.prefix)
         say(f"creating the volume {name} of {wanted.size_gib} GiB for the model")
         volume = create_volume(context, name, wanted.size_gib)
     try:
@@ -196,7 +196,7 @@ def _named(cloud: VolumeCloud, name: str) -> Volume | None:
 
 def _attach(cloud: VolumeCloud, clock: Clock, volume: Volume, machine_id: str) -> None:
     """Attach a volume; repeating the request does no harm, since a volume is attached to one machine at most."""
-    tag = used_tag(clock.now(), cloud.prefix)
+    tag = used_tag(time_at(cloud, clock), cloud.prefix)
     is_attached = _request_until(
         clock,
         lambda: cloud.attach(volume, machine_id, tag),

@@ -5,14 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from bench.errors import LeaseError
-from bench.machine.names import ImageName
-from infra.images.golden_image import delete_old_images, find_image, make_image
+from bench.errors import CloudError, LeaseError
+from bench.machine.names import ImageName, VolumeName
+from infra.images.golden_image import LIFETIME, delete_old_images, find_image, make_image
 from infra.leases.offers import Choice
+from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume
 from infra.ledger.ledger import Lease
+from infra.ledger.volumes import VolumeBook
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import KIND, ONE_DROPLET, Rig
 from tests.pairs import thin_matrix
+from tests.stepped_clock import STEPS_S, SteppedMidway
 
 ACTIONS = ONE_DROPLET + "/actions"
 PATIENCE_S = 2 * 3600.0
@@ -106,6 +109,36 @@ def test_row_27_a_lost_reply_creates_no_second_image(rig: Rig, lease: Lease, pha
     rig.emulator.settle()
 
     assert snapshot_names(rig) == [name]
+    clean_up(rig)
+
+
+def test_an_image_whose_requests_are_all_lost_is_not_made_and_the_reason_says_what_to_do(
+    rig: Rig, lease: Lease
+) -> None:
+    rig.emulator.fault("POST", ACTIONS, phase="before", times=FOR_EVER)
+
+    with pytest.raises(CloudError, match=r"image nb-raw-.* could not be started .*: run nightbench prepare again"):
+        make(rig, lease, patience_s=600.0)
+
+    rig.emulator.api.plan.faults.clear()
+    assert snapshot_names(rig) == []
+
+
+@pytest.mark.parametrize("by_s", STEPS_S)
+def test_an_image_and_a_volume_are_dated_by_the_clouds_clock(rig: Rig, lease: Lease, by_s: int) -> None:
+    clock = SteppedMidway(rig.clock, by_s, at_sleep=0)
+    cloud = rig.cloud_with(clock=clock)
+    wanted = VolumeRequest("hf:org/model", 20, str(lease.machine_id), str(lease.region), lease.expires_at)
+
+    image = make_image(cloud, clock, str(lease.machine_id), "0af3", patience_s=PATIENCE_S)
+    volume = acquire_volume(VolumeContext(cloud, VolumeBook(rig.ledger.path, clock), clock), wanted, rig.said.append)
+
+    names = ImageName.parse(image.name), VolumeName.parse(volume.name)
+    ends = [name.expires_at for name in names if name is not None and name.expires_at is not None]
+    off_s = [(end - rig.clock.now() - LIFETIME).total_seconds() for end in ends]
+    assert [abs(seconds) < 3600.0 for seconds in off_s] == [True, True]
+    assert find_image(cloud, clock, "0af3") == image
+    rig.clock.sleep(40 * 24 * 3600)
     clean_up(rig)
 
 
