@@ -1,19 +1,15 @@
 """The settings: the NIGHTBENCH_* environment variables."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode
 
 from bench.machine.names import PREFIX
+from nights.settings import StorageSettings
 
 MACHINE_LOCK = Path("/tmp/nightbench-machine.lock")  # noqa: S108 - the same file for every user, never a link
-
-
-def _default_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightbench"
 
 
 class PricedSize(BaseModel):
@@ -25,14 +21,9 @@ class PricedSize(BaseModel):
     regions: tuple[str, ...]
 
 
-class Settings(BaseSettings):
+class Settings(StorageSettings):
     """The settings of this process, each from NIGHTBENCH_<NAME> or its default."""
 
-    model_config = SettingsConfigDict(env_prefix="NIGHTBENCH_", frozen=True, extra="ignore")
-
-    data: Path = Path("data")
-    cache: Path = Field(default_factory=_default_cache)
-    lake: str | None = None  # s3://bucket/prefix; None: in the data folder. See warehouse/lake/bucket/location.py
     engine_port: int = Field(default=0, ge=0, le=65535)  # 0: any free port
     vllm_executable: Path | None = None  # None: the one that `make engine` builds
     llama_server: Path | None = None  # of llama.cpp; None: the one that `make engines` builds
@@ -76,9 +67,6 @@ class Settings(BaseSettings):
     command_expires: bool = False  # whether their cloud itself ends a machine at the `expires_at` that `rent` gets
     command_ssh_user: str = "root"
     command_ssh_port: int = Field(default=22, ge=1, le=65535)
-    s3_bucket: str | None = None  # for a copy of run folders; None: no copy. Keys: AWS_ACCESS_KEY_ID and so on
-    s3_endpoint: str | None = None  # of Spaces or another store with S3's API; None: Amazon's own
-    s3_prefix: str = Field(default="nightbench", pattern=r"^[\w.-]+(/[\w.-]+)*$")  # of all our object names
     s3_grace_s: float = Field(default=60.0, ge=0)  # the most that uploads may delay the release of a machine
     s3_patience_s: float = Field(default=900.0, ge=0)  # the most that uploads may take after the release
     ssh_key: Path | None = None  # for your own hosts; None: the first of the usual ones

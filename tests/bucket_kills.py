@@ -24,9 +24,10 @@ import boto3
 
 from infra.storage import store
 from infra.storage.fetch import fetch_night
-from infra.storage.object_store import BucketLocation, ObjectStore
+from infra.storage.object_store import ObjectStore
 from infra.storage.upload import upload_runs
 from nights import journal
+from nights.bucket import BucketLocation
 from tests.emulators.s3 import KEYS
 from tests.forked import ended, forked
 from tests.killed import killed_before

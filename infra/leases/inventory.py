@@ -15,7 +15,8 @@ from infra.ledger.volumes import VolumeBook
 from infra.models.bucket_cache import cached_models, remove_model
 from infra.models.bucket_lookup import QUICK
 from infra.reporting import silent
-from infra.storage.object_store import BucketLocation, ObjectStore
+from infra.storage.object_store import ObjectStore
+from nights.bucket import BucketLocation
 
 Sort = Literal["machine", "key", "volume", "snapshot", "model"]
 RUNNING = "a night that runs, or may run, needs it"

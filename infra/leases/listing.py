@@ -15,7 +15,8 @@ from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import RecordedVolume
 from infra.models.bucket_cache import cached_models
 from infra.models.bucket_lookup import QUICK
-from infra.storage.object_store import BucketLocation, ObjectStore
+from infra.storage.object_store import ObjectStore
+from nights.bucket import BucketLocation
 
 
 @dataclass(frozen=True)

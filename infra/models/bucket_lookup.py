@@ -14,7 +14,8 @@ from infra.models.parts import CachedModel, FetchResult
 from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage.bucket import bucket_location, require_bucket_location
-from infra.storage.object_store import ObjectStore, RequestLimits
+from infra.storage.object_store import ObjectStore
+from nights.bucket import RequestLimits
 
 QUICK = RequestLimits(connect_s=3.0, read_s=10.0, tries=2)  # a machine may be rented meanwhile
 

@@ -8,8 +8,9 @@ from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
 from infra.storage.fetch import Fetched, fetch_night
-from infra.storage.object_store import BucketLocation, ObjectStore
+from infra.storage.object_store import ObjectStore
 from infra.storage.upload import missing, upload_runs
+from nights.bucket import BucketLocation
 
 
 def bucket_location(settings: Settings) -> BucketLocation | None:

@@ -7,17 +7,12 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-import boto3
-import botocore.session
 from boto3.exceptions import Boto3Error
 from boto3.s3.transfer import TransferConfig
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import SecretStr
 
@@ -25,90 +20,41 @@ from bench.errors import ObjectStoreError
 from bench.manifest import MANIFEST
 from infra.processes import cancellation
 from infra.storage.store import sha256
+from nights.bucket import (
+    NO_BUCKET,
+    REFUSALS,
+    REMOVED_AT_ONCE,
+    BucketLocation,
+    RequestLimits,
+    code_of,
+    make_client,
+    require_keys,
+    session_of_environment,
+)
 from nights.durable import make_folder
 
 PART_BYTES = 16 << 20  # of a large file; S3 takes 10,000 parts, so 160 GB
 PARTS_AT_ONCE = 4
-NO_BUCKET = ("NoSuchBucket", "404")
-# Errors that stay until the settings change.
-REFUSALS = (*NO_BUCKET, "AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch")
-REMOVED_AT_ONCE = 1000  # the limit of S3
 DIGEST = "sha256"  # the name of our metadata
-
-
-@dataclass(frozen=True)
-class BucketLocation:
-    """A bucket, its endpoint, and the prefix of our names in it; keys come from the usual AWS environment."""
-
-    bucket: str
-    endpoint: str | None = None  # None: Amazon's own
-    prefix: str = "nightbench"
-
-    def __str__(self) -> str:
-        """The usual notation of a bucket."""
-        return f"s3://{self.bucket}/{self.prefix}" + (f" at {self.endpoint}" if self.endpoint else "")
-
-
-@dataclass(frozen=True)
-class RequestLimits:
-    """How long one request may take, and how often it is tried."""
-
-    connect_s: float = 5.0
-    read_s: float = 30.0
-    tries: int = 5  # for transient errors: 5xx, SlowDown, timeouts; the waits between them grow
-
-
-@cache
-def _api_models() -> Any:
-    """Botocore's reader of the descriptions of Amazon's APIs, which keeps what it has read."""
-    return botocore.session.get_session().get_component("data_loader")
-
-
-def session_of_environment() -> boto3.Session:
-    """A session with the keys that the environment has now; cached, because each new one parses 2 MB of JSON."""
-    core, loader = botocore.session.get_session(), _api_models()
-    core.register_component("data_loader", loader)
-    session = boto3.Session(botocore_session=core)
-    loader.search_paths[:] = dict.fromkeys(loader.search_paths)  # each session adds its own folder again
-    return session
 
 
 class ObjectStore:
     """One bucket. Every method raises ObjectStoreError, with what failed and what to do."""
 
     def __init__(self, place: BucketLocation, limits: RequestLimits | None = None) -> None:
-        limits = limits or RequestLimits()
         self.place = place
-        config = Config(
-            connect_timeout=limits.connect_s,
-            read_timeout=limits.read_s,
-            retries={"mode": "standard", "total_max_attempts": limits.tries},
-            # Newer clients add a checksum to every request, which many stores refuse; ours is in the metadata.
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-            s3={"addressing_style": "path"} if place.endpoint else None,
-            signature_version="s3v4",  # of presigned URLs; requests have it anyway
-        )
         with self._translating_errors("its keys"):
             session = session_of_environment()
-            if session.get_credentials() is None:
-                raise ObjectStoreError(
-                    f"{place}: no keys were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
-                    is_refusal=True,
-                )
-            # Most S3-compatible stores ignore the region, but requests are signed with one.
-            region = session.region_name or "us-east-1"
-            self._client: Any = session.client("s3", endpoint_url=place.endpoint, region_name=region, config=config)
+            require_keys(session, place)
+            self._client: Any = make_client(session, place, limits)
 
     @contextmanager
     def _translating_errors(self, subject: str) -> Iterator[None]:
         try:
             yield
         except (ClientError, BotoCoreError, Boto3Error, OSError) as error:
-            # The error of an upload wraps the bucket's response.
-            answer = error if isinstance(error, ClientError) else error.__context__
-            if isinstance(answer, ClientError):
-                code = answer.response.get("Error", {}).get("Code", "?")
+            code = code_of(error)
+            if code is not None:
                 message = f"{subject}: {self.place} answered {code}: {_advice(code)}"
                 raise ObjectStoreError(message, is_refusal=code in REFUSALS) from error
             raise ObjectStoreError(f"{subject}: {self.place} could not be reached: {_first_line(error)}") from error

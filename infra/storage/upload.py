@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from bench.manifest import MANIFEST
 from bench.record import Uploads
 from infra.storage import store
-from infra.storage.object_store import BucketLocation, ObjectStore, within
+from infra.storage.object_store import ObjectStore, within
 from nights import files, journal
+from nights.bucket import BucketLocation
 from nights.merge import upload_changes
 
 

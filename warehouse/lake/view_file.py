@@ -5,7 +5,6 @@ the cache folder, under the digest of their SQL. Where that file cannot be used,
 """
 
 import hashlib
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 
 from nights.durable import move_into_place, sync
+from nights.settings import StorageSettings
 from warehouse.lake.bucket.filesystem import let_read
 from warehouse.views import view_statements
 from warehouse.views.comments import comment_statements, comments
@@ -29,9 +29,7 @@ _COLUMNS = "FROM duckdb_columns() WHERE database_name = 'built' AND NOT internal
 
 def kept_file(digest: str) -> Path:
     """Where the views over an empty lake of this digest are kept: below the folder of the setting NIGHTBENCH_CACHE."""
-    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightbench"
-    folder = Path(os.environ.get("NIGHTBENCH_CACHE") or default) / "views"
-    return folder / f"{digest[:16]}-{duckdb.__version__}.duckdb"
+    return StorageSettings().cache / "views" / f"{digest[:16]}-{duckdb.__version__}.duckdb"
 
 
 def views_over(lake: LakePath) -> tuple[str, tuple[str, ...]]:

@@ -24,7 +24,8 @@ from infra.models.models import PreparedModel, list_files, prepare_model
 from infra.models.parts import CachedModel, Part
 from infra.models.transfer_process import Hub, Transfer, run_child
 from infra.processes import detached
-from infra.storage.object_store import BucketLocation, ObjectStore, RequestLimits
+from infra.storage.object_store import ObjectStore
+from nights.bucket import BucketLocation, RequestLimits
 from tests.emulators.hub import HubEmulator
 from tests.emulators.s3 import KEYS, Bucket
 from tests.infra.models.tiny import copy_tiny_model

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,14 @@ from bench.errors import ObjectStoreError, RefusedFileError, UnreadableResultErr
 from infra.storage import store
 from infra.storage.accepted import Limits
 from infra.storage.fetch import FETCHING, Fetched, fetch_night
-from infra.storage.object_store import (
-    PART_BYTES,
-    BucketLocation,
-    ObjectStore,
-    RequestLimits,
-    session_of_environment,
-)
+from infra.storage.object_store import PART_BYTES, ObjectStore
 from infra.storage.upload import missing, read_uploads, upload_runs
 from nights import journal
+from nights.bucket import BucketLocation, RequestLimits, session_of_environment
 from nights.durable import write_text
 from nights.files import unknown_files
 from tests.emulators.s3 import KEYS, Bucket
+from tests.emulators.strange_server import strange_server
 from tests.killed import each_kill
 from tests.pairs import IS_SOAK
 from tests.warehouse.folders import Shape, whole_night
@@ -465,3 +462,20 @@ def test_an_unreachable_bucket_is_reported_with_its_endpoint(data: Path) -> None
     with pytest.raises(ObjectStoreError, match=r"s3://nights/nightbench at http://127\.0\.0\.1:9 could not be reached"):
         ObjectStore(nobody, RequestLimits(0.5, 0.5, 1)).names("runs")
     assert missing(data, NIGHT, nobody) != []
+
+
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"])
+def test_a_download_from_a_dripping_bucket_ends(monkeypatch: pytest.MonkeyPatch, begin: bytes) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    drops, read_s, drop_s = list[bytes](), 0.5, 0.02
+
+    def drip(_request: bytes) -> Iterator[bytes]:
+        for piece in chain([begin], repeat(b"x")):
+            drops.append(piece)
+            yield piece
+
+    with strange_server(drip, drop_s) as url, pytest.raises(ObjectStoreError, match="could not be reached"):
+        ObjectStore(BucketLocation("nights", url), RequestLimits(1.0, read_s, tries=1)).read("plan")
+
+    assert len(drops) < 10 * read_s / drop_s

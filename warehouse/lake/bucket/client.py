@@ -17,15 +17,22 @@ from typing import Any, BinaryIO, cast
 import boto3
 import pyarrow.fs
 from boto3.exceptions import Boto3Error
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from bench.errors import MissingObjectError, ObjectStoreError
-from warehouse.lake.bucket.location import LakeLocation
+from nights.bucket import (
+    REFUSALS,
+    REMOVED_AT_ONCE,
+    BucketLocation,
+    code_of,
+    make_client,
+    region_of,
+    require_keys,
+    session_of_environment,
+)
 from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version
 
 MANIFEST = "manifest.json.gz"
-REMOVED_AT_ONCE = 1000  # the limit of S3
 READ_WHOLE_BYTES = 1 << 20
 KEPT_WHOLE = 256  # objects of at most that size in memory: a question binds and reads the same few again
 _NEEDED = "without which two loaders undo each other: use another store for the lake"
@@ -39,41 +46,22 @@ _MISSING = (
     "rebuild on a computer that has its night or import, which writes it again; nightbench doctor lists what is missing"
 )
 _REFUSED = "the keys are wrong or lack this right: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-_REFUSALS = ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch")
 
 
 class LakeBucket:
     """One lake in a bucket. Every method raises ObjectStoreError, with what failed and what to do."""
 
-    def __init__(self, location: LakeLocation, session: boto3.Session) -> None:
+    def __init__(self, location: BucketLocation, session: boto3.Session) -> None:
         self.location = location
         self._known = Version()  # read last
         self._read_once = lru_cache(KEPT_WHOLE)(self.read)  # objects never change
         self._session = session
-        if self._session.get_credentials() is None:
-            raise ObjectStoreError(
-                f"{location}: no keys were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
-                is_refusal=True,
-            )
-
-    @property
-    def _region(self) -> str:
-        return self._session.region_name or "us-east-1"  # most stores ignore it, but requests are signed with one
+        require_keys(session, location)
 
     @cached_property
     def _client(self) -> Any:
-        config = Config(
-            connect_timeout=5.0,
-            read_timeout=30.0,
-            retries={"mode": "standard", "total_max_attempts": 5},
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-            s3={"addressing_style": "path"} if self.location.endpoint else None,
-        )
         with self._translating_errors("its keys"):
-            return self._session.client(
-                "s3", endpoint_url=self.location.endpoint, region_name=self._region, config=config
-            )
+            return make_client(self._session, self.location)
 
     @cached_property
     def _files(self) -> pyarrow.fs.S3FileSystem:
@@ -82,7 +70,7 @@ class LakeBucket:
             access_key=keys.access_key,
             secret_key=keys.secret_key,
             session_token=keys.token,
-            region=self._region,
+            region=region_of(self._session),
             endpoint_override=self.location.endpoint,
         )
 
@@ -91,14 +79,13 @@ class LakeBucket:
         try:
             yield
         except (ClientError, BotoCoreError, Boto3Error, OSError) as error:
-            answer = error if isinstance(error, ClientError) else error.__context__
-            code = answer.response.get("Error", {}).get("Code", "?") if isinstance(answer, ClientError) else None
+            code = code_of(error)
             if code == "NoSuchKey" or isinstance(error, FileNotFoundError):
                 raise MissingObjectError(f"{subject}: {self.location}: {_MISSING}") from error
             if code is not None:
-                advice = _REFUSED if code in _REFUSALS else _ADVICE.get(code, "load again")
+                advice = _REFUSED if code in REFUSALS and code not in _ADVICE else _ADVICE.get(code, "load again")
                 message = f"{subject}: {self.location} answered {code}: {advice}"
-                raise ObjectStoreError(message, is_refusal=code in (*_REFUSALS, "NoSuchBucket")) from error
+                raise ObjectStoreError(message, is_refusal=code in REFUSALS) from error
             reason = str(error).split("\n", maxsplit=1)[0]
             raise ObjectStoreError(f"{subject}: {self.location} could not be reached: {reason}") from error
 
@@ -214,7 +201,7 @@ def _is_unmet(error: ClientError) -> bool:
     return bool(error.response.get("Error", {}).get("Code") == "PreconditionFailed")
 
 
-def lake_bucket(location: LakeLocation) -> LakeBucket:
+def lake_bucket(location: BucketLocation) -> LakeBucket:
     """The lake at this location; the same client for each use with the same keys, since it takes long to make one."""
     return _bucket_of(location, _keys())
 
@@ -224,13 +211,13 @@ def _keys() -> tuple[tuple[str, str], ...]:
 
 
 @cache
-def _bucket_of(location: LakeLocation, keys: tuple[tuple[str, str], ...]) -> LakeBucket:
+def _bucket_of(location: BucketLocation, keys: tuple[tuple[str, str], ...]) -> LakeBucket:
     return LakeBucket(location, _session_of(keys))
 
 
 @cache
 def _session_of(_keys: tuple[tuple[str, str], ...]) -> boto3.Session:
-    return boto3.Session()
+    return session_of_environment()
 
 
 os.register_at_fork(after_in_child=_bucket_of.cache_clear)  # a child must not use its parent's connections

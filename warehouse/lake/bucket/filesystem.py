@@ -9,8 +9,9 @@ import duckdb
 from fsspec import AbstractFileSystem
 
 from bench.errors import MissingObjectError, ObjectStoreError
+from nights.bucket import BucketLocation
 from warehouse.lake.bucket.client import lake_bucket
-from warehouse.lake.bucket.location import LakeLocation, lake_location
+from warehouse.lake.bucket.location import lake_location
 from warehouse.lake.bucket.manifest import PROTOCOL, ROOT, ManifestPath, Tree
 from warehouse.views.tables import LakePath
 
@@ -72,7 +73,7 @@ def lake_files(data: Path) -> LakePath:
     return data.absolute() / "lake" if location is None else read_lake(location)
 
 
-def read_lake(location: LakeLocation) -> ManifestPath:
+def read_lake(location: BucketLocation) -> ManifestPath:
     """The files of a bucket's lake as they are now. Raises ObjectStoreError."""
     bucket = lake_bucket(location)
     return ManifestPath(Tree(bucket.read_manifest(), bucket.open))

@@ -1,37 +1,19 @@
 """Where the lake is: in the data folder, or in the bucket that the settings name."""
 
-import hashlib
-import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import UsageError
+from nights.bucket import BucketLocation
+from nights.settings import StorageSettings
 
 _URL = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]+)(/(?P<prefix>[\w.-]+(/[\w.-]+)*))?/?")
 
 
-@dataclass(frozen=True)
-class LakeLocation:
-    """A bucket, the prefix of the lake's objects in it, and its endpoint; keys come from the usual AWS environment."""
-
-    bucket: str
-    prefix: str
-    endpoint: str | None = None  # None: Amazon's own
-
-    def __str__(self) -> str:
-        """The usual notation of a bucket."""
-        return f"s3://{self.bucket}/{self.prefix}" + (f" at {self.endpoint}" if self.endpoint else "")
-
-    @property
-    def short(self) -> str:
-        """A short hash that separates the local files of this lake from those of others."""
-        return hashlib.sha256(str(self).encode()).hexdigest()[:8]
-
-
-def lake_location() -> LakeLocation | None:
+def lake_location() -> BucketLocation | None:
     """The bucket of the setting NIGHTBENCH_LAKE; None for a lake in the data folder. Raises UsageError."""
-    url = os.environ.get("NIGHTBENCH_LAKE")
+    settings = StorageSettings()
+    url = settings.lake
     if not url:
         return None
     found = _URL.fullmatch(url)
@@ -39,7 +21,7 @@ def lake_location() -> LakeLocation | None:
         raise UsageError(
             f"NIGHTBENCH_LAKE={url} is not an S3 URL: write s3://bucket/prefix, or unset it for a lake on disk"
         )
-    return LakeLocation(found["bucket"], found["prefix"] or "lake", os.environ.get("NIGHTBENCH_S3_ENDPOINT") or None)
+    return BucketLocation(found["bucket"], settings.s3_endpoint or None, found["prefix"] or "lake")
 
 
 def lake_name(data: Path) -> str:

@@ -1,0 +1,24 @@
+"""The settings of where nights and their lake are, read from the environment for infra and the warehouse alike."""
+
+import os
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def _default_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightbench"
+
+
+class StorageSettings(BaseSettings):
+    """The storage settings of this process, each from NIGHTBENCH_<NAME> or its default."""
+
+    model_config = SettingsConfigDict(env_prefix="NIGHTBENCH_", frozen=True, extra="ignore")
+
+    data: Path = Path("data")
+    cache: Path = Field(default_factory=_default_cache)
+    lake: str | None = None  # s3://bucket/prefix; None: in the data folder. See warehouse/lake/bucket/location.py
+    s3_bucket: str | None = None  # for a copy of run folders; None: no copy. Keys: AWS_ACCESS_KEY_ID and so on
+    s3_endpoint: str | None = None  # of Spaces or another store with S3's API; None: Amazon's own
+    s3_prefix: str = Field(default="nightbench", pattern=r"^[\w.-]+(/[\w.-]+)*$")  # of all our object names
