@@ -13,7 +13,7 @@ from nights.limited_pools import limited_pools
 POOLS = {"http": HTTPConnectionPool, "https": HTTPSConnectionPool}
 
 
-class BoundedTransport(RequestsTransport):
+class BoundedTransport(RequestsTransport):  # type: ignore[misc]  # its module has it by a lazy import
     """A transport whose `read_timeout` is that of a whole answer."""
 
     def _init_session(self, session: requests.Session) -> None:
