@@ -1,6 +1,8 @@
 """Build the tables of a suite's report from one of its nights."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,12 @@ from warehouse.suite_report.table import SuiteReport, Table
 
 HOURS = {"hour": 1, "day": 24, "month": 730}  # a month of 365 * 24 / 12 hours
 VIEWS = ("machine_pairs", "machine_prices", "searches")  # the kinds whose rows are those of a view
+PRICED, PRICE = ("cost", "machine_prices"), re.compile("usd|cost|price")  # kinds of tables, and names of metrics
+MINIATURE = (
+    "This is a miniature of the published work: its scenarios with the model and sizes of the suite's [local] table, "
+    "run on this computer to show that each part works. Its numbers say nothing of the suite's own machine, so that no "
+    "published number is compared and no price is shown"
+)
 NOT_ASKED = "not requested"
 _FIGURES = """
 SELECT metric, gpu, gpu_count, value, unit, verdict AS published_verdict, source, notes
@@ -45,15 +53,28 @@ def build_report(data: Path, suite: Suite, night: str | None = None) -> SuiteRep
         raise UsageError(f"the night {night!r} is of the suite {planned.suite.name!r}, not of {suite.name!r}")
     measured_as = {name: planned.suite.merged.get(first, first) for name, first in suite.merged.items()}
     values = read_values(data, night, planned.suite.merged | measured_as)
-    is_scaled = planned.suite.name != suite.name
-    scaled = "scaled to this computer by the suite's [local] table: its numbers say nothing of the suite's own machine"
+    title, tables, notes = suite.report.title or suite.name, suite.report.tables, tuple(_other_requests(suite))
+    if planned.suite.name != suite.name:
+        title, tables, notes = f"{title}: a miniature on this computer", _without_prices(tables), (MINIATURE, *notes)
+        values = replace(values, loads={one.name: describe_load(one) for one in planned.suite.expand()})
     return SuiteReport(
         suite=suite.name,
-        title=suite.report.title or suite.name,
+        title=title,
         night=night,
         target=planned.target,
-        tables=tuple(_table(data, suite, table, values) for table in suite.report.tables),
-        notes=(*((scaled,) if is_scaled else ()), *_other_requests(suite)),
+        tables=tuple(_table(data, suite, table, values) for table in tables),
+        notes=notes,
+    )
+
+
+def _without_prices(tables: Sequence[ReportTable]) -> tuple[ReportTable, ...]:
+    """The tables of a miniature: a price of the suite's machine says nothing of what this computer does."""
+    rest = [table for table in tables if table.kind not in PRICED]
+    free = [[metric for metric in table.metrics if not PRICE.search(metric)] for table in rest]
+    return tuple(
+        table.model_copy(update={"metrics": tuple(metrics)})
+        for table, metrics in zip(rest, free, strict=True)
+        if metrics or not table.metrics
     )
 
 
@@ -113,14 +134,15 @@ def _scenarios(
         row: dict[str, Any] = {
             "scenario": scenario.name,
             "model": scenario.model.name,
-            "load": describe_load(scenario),
+            "load": values.load_of(scenario),
             "verdict": measured.verdict,
             "runs": len(measured.rows),
         }
-        for metric in table.metrics:
+        for place, metric in enumerate(table.metrics):
             value = measured.value(metric)
             row |= {metric: value.mean, f"{metric}_low": value.low, f"{metric}_high": value.high}
-        row |= _beside(suite, table, scenario, measured)
+            if place == 0:
+                row |= _beside(suite, table, scenario, measured)
         yield row | {"reason": measured.reason}
 
 

@@ -50,8 +50,21 @@ def to_html(report: SuiteReport) -> str:
     notes = joined(Markup("<p>{}.</p>").format(note) for note in report.notes)
     head = Markup("<p>Suite <b>{}</b>, night {} on {}.</p>").format(report.suite, report.night, report.target)
     empty = Markup("<p>The night has no row of this table.</p>")
-    tables = joined(section(one.title, table_html(one.rows) or empty) for one in report.tables)
+    tables = joined(
+        section(one.title, table_html([_with_intervals(row) for row in one.rows]) or empty) for one in report.tables
+    )
     return document(report.title, head + notes + tables)
+
+
+def _with_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row whose intervals stand in the cell of their number, so that a page has a third of the columns."""
+    ends = {f"{name}{end}" for name in row for end in ("_low", "_high") if f"{name}_low" in row}
+    shown = {name: value for name, value in row.items() if name not in ends}
+    for name, value in shown.items():
+        low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+        if low is not None and high is not None:
+            shown[name] = f"{_shown(value)} [{_shown(low)}, {_shown(high)}]"
+    return shown
 
 
 def to_json(report: SuiteReport) -> str:

@@ -9,7 +9,9 @@ from statistics import mean, stdev
 from typing import Any
 
 from bench.errors import UsageError
+from bench.plan import describe_load
 from bench.student import t_975
+from bench.suite.scenario import Scenario
 from warehouse.lake.query import run_sql
 from warehouse.schema.columns import COLUMNS
 from warehouse.schema.row import Row
@@ -64,11 +66,20 @@ class Measured:
 
 @dataclass(frozen=True)
 class NightValues:
-    """Every scenario of a night, by its name; `merged` names equal ones that were measured once."""
+    """Every scenario of a night, by its name; `merged` names equal ones that were measured once.
+
+    `loads` has what a miniature was loaded with, in words, by the same names.
+    """
 
     night: str
     scenarios: Mapping[str, Measured]
     merged: Mapping[str, str] = field(default_factory=dict)
+    loads: Mapping[str, str] = field(default_factory=dict)
+
+    def load_of(self, scenario: Scenario) -> str:
+        """The load that a scenario was measured under, in words."""
+        name = self.merged.get(scenario.name, scenario.name)
+        return self.loads.get(name) or describe_load(scenario)
 
     def of(self, name: str) -> Measured:
         """What was measured of a scenario, or of the one that it was merged with."""
