@@ -50,9 +50,9 @@ def test_a_roofline_is_bandwidth_over_weights_and_peak_over_operations(deep_dive
 @pytest.mark.parametrize(
     ("facts", "terms"),
     [
-        ({"gpus": []}, "GPU: MI300X asked, none here"),
-        ({"gpus": ["NVIDIA H100 80GB HBM3"]}, "GPU: MI300X asked, H100-SXM here"),
-        ({"model_source": "generated:tiny?seed=1"}, "model: Llama-3.1-8B asked, generated:tiny?seed=1 here"),
+        ({"gpus": []}, "GPU: MI300X requested, none here"),
+        ({"gpus": ["NVIDIA H100 80GB HBM3"]}, "GPU: MI300X requested, H100-SXM here"),
+        ({"model_source": "generated:tiny?seed=1"}, "model: Llama-3.1-8B requested, generated:tiny?seed=1 here"),
     ],
 )
 def test_other_hardware_or_another_model_has_no_share_of_a_roofline(
