@@ -27,7 +27,7 @@ def data_docs(validated: Any) -> str:
 
 @cache
 def _page_view() -> Any:
-    """The library's view, once for a process: each one compiles its seventeen templates anew."""
+    """The library's view, once for a process: each one compiles its seventeen templates again."""
     from great_expectations.render import view  # noqa: PLC0415 - seconds to import
 
     views: Any = view
