@@ -32,6 +32,7 @@ def show_inventory(found: "Inventory") -> None:
         {
             "what": one.sort,
             "where": one.place,
+            "account": one.account,
             "name": one.name,
             "usd_per_hour": one.usd_per_hour,
             "usd_per_month": one.usd_per_month,
@@ -76,6 +77,7 @@ def _lease_row(view: "LeaseView", now: datetime) -> dict[str, Any]:
         "lease_id": lease.lease_id,
         "night": lease.night,
         "cloud": lease.cloud,
+        "account": lease.account,
         "machine": lease.machine_id,
         "name": lease.machine,
         "kind": lease.kind or None,

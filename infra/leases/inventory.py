@@ -33,6 +33,7 @@ class Owned:
     usd_per_month: float | None = None
     kept_for: str | None = None
     leftover: Leftover | None = None
+    account: str | None = None  # that it is in at the cloud; None: unknown
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -74,7 +75,9 @@ def take_inventory(owner: Owner) -> Inventory:
     found = Inventory()
     for cloud in owner.clouds.values():
         with isolated(found.troubles, cloud.name, cloud):
-            found.owned += _at_cloud(owner, cloud, found.troubles)
+            owned = _at_cloud(owner, cloud, found.troubles)
+            account = cloud.account() if owned else None
+            found.owned += [replace(one, account=one.account or account) for one in owned]
     if owner.bucket is not None:
         with isolated(found.troubles, str(owner.bucket)):
             # Where a cloud or the ledger is not readable, a night may be running.
@@ -150,7 +153,7 @@ def _machines(
         machine_id = seen.machine_id if seen else lease.machine_id or lease.lease_id
         usd = seen.usd_per_hour if seen and seen.usd_per_hour is not None else lease.usd_per_hour
         kept_for = None if round_.is_due(lease) else f"night {lease.night} is running on it"
-        yield Owned("machine", place, machine_id, usd, kept_for=kept_for)
+        yield Owned("machine", place, machine_id, usd, kept_for=kept_for, account=lease.account)
 
 
 def _leftover(round_: Round, one: Leftover, leases: Mapping[str, Lease], records: Records) -> Owned | None:

@@ -1,5 +1,6 @@
 """`nightbench reap --everything`, against an emulated account and moto's bucket."""
 
+import json
 import os
 import pty
 import sys
@@ -16,13 +17,18 @@ from typer.testing import CliRunner, Result
 from bench.errors import UsageError
 from bench.machine.names import ImageName, MachineName, VolumeName
 from flows.cli import app, main
+from infra.bootstrap import clouds
+from infra.clock import SystemClock
+from infra.leases.inventory import Owner, take_inventory
 from infra.ledger.ledger import Intent, Ledger
+from infra.settings import Settings
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.emulators.s3 import KEYS, Bucket
 
 PAST, LATER = timedelta(minutes=-1), timedelta(days=3)
 MODEL = "org--small/abc"
+TEAM = "5df3e3004a17e242b7c20ca6c9fc25b701a47ece"  # of the emulated token
 RESULT = "nightbench/runs/2026-03-01T010000Z/night.json"
 
 
@@ -76,7 +82,9 @@ class Account:
         """A night of this very process, whose machine is rented until later."""
         name, until = machine_name("0living", LATER), datetime.now(UTC) + LATER
         self.cloud.plant_droplet(name, foreign=False)
-        intent = Intent(night="2026-11-22", cloud="digitalocean", usd_per_hour=2.59, expires_at=until, name=name)
+        intent = Intent(
+            night="2026-11-22", cloud="digitalocean", usd_per_hour=2.59, expires_at=until, name=name, account=TEAM
+        )
         Ledger(self.data / "ledger.sqlite").intend("0living", intent)
 
 
@@ -115,6 +123,17 @@ def test_all_that_is_ours_is_shown_with_its_price_and_deleted_and_nothing_of_oth
     assert account.objects() == [RESULT]
     again = account.reap("--everything")
     assert (again.exit_code, again.stdout.splitlines()[-1]) == (0, "nothing to release")
+
+
+def test_the_account_of_what_is_ours_is_shown_where_it_is_known(account: Account) -> None:
+    account.hold()
+    settings = Settings()
+    found = take_inventory(Owner(clouds(settings), Ledger(account.data / "ledger.sqlite"), SystemClock(), None))
+
+    listed = json.loads(CliRunner().invoke(app, ["leases", "--json"]).stdout)
+
+    assert {one.account for one in found.owned} == {TEAM}
+    assert [row["account"] for row in listed] == [TEAM]
 
 
 def test_without_a_terminal_and_without_yes_it_lists_and_refuses(account: Account) -> None:
