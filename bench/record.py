@@ -15,6 +15,7 @@ from bench.host_use import HostUse
 from bench.repeats import PlannedRepeats
 from bench.server_facts import EndpointFacts, ServerFacts, Weights
 from bench.suite.attach import NAME as ENDPOINT
+from bench.suite.expectations import TableExpectations
 from bench.suite.quality import LmEval, Quality
 from bench.suite.scenario import Scenario
 from bench.suite.slo import Slo
@@ -292,4 +293,5 @@ class NightRecord(StoredValue):
     applied: tuple[str, ...] = ()  # what --apply-rules changed of the suite's engines
     budget_shares: dict[str, float] = Field(default_factory=dict)  # of the suite's budget, by machine, of several
     rerun_of: str | None = None  # the night whose suspect scenarios this one measures again
+    expectations: tuple[TableExpectations, ...] = ()  # of its tables, as the suite's own file has them
     repeats: tuple[PlannedRepeats, ...] = ()  # how many were chosen, of a suite with repeats = "plan"

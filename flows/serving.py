@@ -24,7 +24,7 @@ from infra.storage.failed_starts import keep_failed_start, leases_that_failed, r
 from tasks.machine import can_be_replaced
 from tasks.measuring import bring_up, has_tasks, ready_offline_engine, run_lm_eval, shut_down
 from tasks.upload import upload_runs
-from warehouse.judging.expectations import imported_meanwhile
+from warehouse.judging.validation import imported_meanwhile
 
 Started = RunningServer | EngineAt | NightbenchError  # of runs that need no server it is the engine
 

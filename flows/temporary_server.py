@@ -22,7 +22,7 @@ from prefect.settings import (
     temporary_settings,
 )
 
-from warehouse.judging.expectations import great_expectations
+from warehouse.judging.validation import great_expectations
 
 STARTUP_TIMEOUT_S = 300  # its first start makes the tables: more than Prefect's 20 s on a busy computer
 DATABASE = "temporary-server.db"  # in Prefect's home; kept, since to make its tables takes seconds

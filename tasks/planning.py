@@ -23,6 +23,7 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.repeats import plan_repeats
 from tasks.task import night_task
+from warehouse.judging.suite_expectations import require_expectations
 
 
 @contextmanager
@@ -73,6 +74,7 @@ def plan_night(  # noqa: PLR0913 - what the form of a run asks
         store.begin_again(settings.data, resume)
         return night
     night = make_night(suite, target, poc=poc, force=force, apply_rules=apply_rules)
+    require_expectations(night)
     if not poc:
         lock = read_lock(suite)
         night = plan_repeats(settings, night, () if lock is None else lock.prices)

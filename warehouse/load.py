@@ -17,14 +17,15 @@ from bench.machine.canary import CanaryRecord
 from bench.record import NightEnd, NightRecord, PlannedRun
 from bench.trends.judgement import NightJudgement
 from nights import files
-from nights.durable import write_json, write_text
+from nights.durable import write_json
 from warehouse.judging.answer_history import compare, earlier_files, later_compared
-from warehouse.judging.data_docs import data_docs
-from warehouse.judging.expectations import imported_meanwhile
 from warehouse.judging.lm_eval_scores import compare_scores, later_scored, score_rows, with_scores
-from warehouse.judging.night_verdicts import Judgement, judge_night
+from warehouse.judging.night_verdicts import Judgement, judge_night, with_unmet
+from warehouse.judging.stage_expectations import stage_expectations, stage_expectations_of_series
+from warehouse.judging.table_expectations import check_tables
+from warehouse.judging.validation import imported_meanwhile
 from warehouse.lake.database import build_warehouse
-from warehouse.lake.lake import STAGING, PartWriter, one_loader, partition, write_rows
+from warehouse.lake.lake import STAGING, VALIDATION, PartWriter, one_loader, partition, write_rows
 from warehouse.lake.lake import writing as writing_to
 from warehouse.lake.swap import swap_in
 from warehouse.rows.canary_rows import canary_evidence_by_run, canary_rows, read_canary
@@ -71,6 +72,7 @@ class _Night:
     leases: list[LeaseRows] = field(default_factory=list)
     canaries: list[CanaryRecord] = field(default_factory=list)
     searches: list[Row] = field(default_factory=list)
+    plan: NightRecord | None = None
     end: NightEnd | None = None
     servers: NightServers = UNKNOWN
     said: NightJudgement | None = None  # of its series
@@ -99,10 +101,12 @@ def load_night(data: Path, night: str) -> LoadSummary:
 
 
 def load_judgement(data: Path, night: str) -> None:
-    """Load the judgement of a night that is loaded already."""
-    said = read_kept(night_folder(data, night) / JUDGEMENT)
+    """Load the judgement of a night that is loaded already, and check what is expected of its series."""
+    folder = night_folder(data, night)
+    said, plan = read_kept(folder / JUDGEMENT), _read_plan(folder).plan
     with writing_to(data / "lake"), one_loader(data) as lake:
         stage_judgement(lake / STAGING, night, said)
+        stage_expectations_of_series(lake, night, plan)
         swap_in(lake)
 
 
@@ -142,6 +146,12 @@ def stage_night(folder: Path, lake: Path, gone: Collection[str] = ()) -> LoadSum
     _score(night, lake, gone)
     judgement = judge_night(night.measurements, _more_evidence(night))
     _write_judged(night, judgement, staging)
+    checked = check_tables(staging, night.name, night.plan)
+    if any(one.run_ids for one in checked.unmet):
+        judgement = with_unmet(judgement, night.measurements, checked.unmet)
+        _write_judged(night, judgement, staging)
+    night.warnings += map(str, checked.unmet)
+    stage_expectations(staging, night.name, checked, judgement.validated)
     verdicts = Counter(judgement.verdicts.values())
     return LoadSummary(
         night=night.name,
@@ -187,14 +197,13 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     write_rows(staging, "stages", night.name, [row for rows in night.leases for row in rows.stages])
     write_rows(staging, "canary", night.name, [row for one in night.canaries for row in canary_rows(night.name, one)])
     stage_judgement(staging, night.name, night.said)
-    validation = partition(staging, "validation", night.name)
-    write_json(validation / "validation.json", judgement.validation)
-    write_text(validation / "data-docs.html", data_docs(judgement.validated))
+    write_json(partition(staging, VALIDATION, night.name) / "validation.json", judgement.validation)
 
 
 def _read_plan(folder: Path) -> _Night:
     night = _Night(folder, servers=read_night_servers(folder))
     plan = _read(night, files.PLAN.name, read_night, "runs that never started are unknown")
+    night.plan = plan
     if plan is not None:
         night.planned = {place_of(plan, run): (plan, run) for run in plan.runs}
     night.end = _read_if_there(night, files.END.name, read_end, "the reason why the night ended early is unknown")

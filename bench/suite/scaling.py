@@ -39,7 +39,9 @@ def scaled(suite: Suite, local: LocalScale) -> Suite:
         "machine": next((entry.machine for entry in entries if entry.machine), _machine_here(None, local)),
         "model": next((entry.model for entry in entries if entry.model), models[suite.models[0].name]),
         "engine": local.engine,
-        "quality": local.quality,
+        "quality": local.quality.model_copy(
+            update={"expectations": local.quality.expectations or suite.quality.expectations}
+        ),
         "slo": local.slo or suite.slo,
         "ready_timeout_s": local.ready_timeout_s,
         "run_timeout_s": local.run_timeout_s,

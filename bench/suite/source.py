@@ -118,7 +118,12 @@ def _moved(raw: Mapping[str, Any], extends: Sequence[str]) -> dict[str, Any]:
         return found | {key: scenario(found[key]) for key in ("prompts",) if key in found}
 
     tables = ("scenarios", "matrix")
-    lists = {key: [scenario(one) for one in raw[key]] for key in tables if isinstance(raw.get(key), list)}
+    lists: dict[str, Any] = {
+        key: [scenario(one) for one in raw[key]] for key in tables if isinstance(raw.get(key), list)
+    }
+    quality = raw.get("quality")
+    if isinstance(quality, dict) and "expectations" in quality:
+        lists["quality"] = {**quality, "expectations": moved(quality["expectations"])}
     return dict(raw) | (lists if extends else {})
 
 

@@ -171,10 +171,12 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     from infra.loadgen.suite_file import make_night  # noqa: PLC0415
     from infra.loadgen.suite_lock import read_lock  # noqa: PLC0415
     from tasks.repeats import plan_repeats  # noqa: PLC0415
+    from warehouse.judging.suite_expectations import require_expectations  # noqa: PLC0415
 
     settings = read_settings()
     target = planned_target(target)
     night = make_night(suite, target, poc=poc, is_draft=True, apply_rules=apply_rules)
+    require_expectations(night)
     lock = read_lock(suite)
     prices = () if lock is None else lock.prices
     night = night if poc else plan_repeats(settings, night, prices)

@@ -1,4 +1,4 @@
-"""The files that a suite names: traces of arrivals, and recorded conversations.
+"""The files that a suite names: traces of arrivals, recorded conversations, and expectations about its tables.
 
 Their content identifies them, not their path: planning writes their SHA-256 into the scenario, and a run refuses a file
 with another one.
@@ -13,6 +13,8 @@ from bench.errors import SuiteError
 from bench.loadgen.drivers.target import RunInputs
 from bench.plan import conversation_share
 from bench.record import NightRecord, PlannedRun
+from bench.suite.expectations import TableExpectations, parse_expectations
+from bench.suite.quality import Quality
 from bench.suite.source import SuiteSource
 from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.trace import read_arrivals
@@ -27,7 +29,23 @@ def find_inputs(suite: Suite, source: SuiteSource) -> Suite:
     file's own line if its content is not valid.
     """
     found = tuple(_find(entry, place, source) for place, entry in enumerate(suite.scenarios))
-    return suite.model_copy(update={"scenarios": found})
+    return suite.model_copy(update={"scenarios": found, "quality": _with_expectations(suite.quality, source)})
+
+
+def _with_expectations(quality: Quality, source: SuiteSource) -> Quality:
+    if quality.expectations is None:
+        return quality
+    where = source.at(("quality", "expectations"))
+    file, content = _open(Path(source.where).parent / quality.expectations, None, f"{where}: quality.expectations")
+    parse_expectations(_decoded(content, file), str(file))
+    return quality.model_copy(update={"expectations": str(file)})
+
+
+def read_expectations(suite: Suite) -> tuple[TableExpectations, ...]:
+    """What the file of a suite expects of the night's tables, once `find_inputs` found it; nothing without a file."""
+    if suite.quality.expectations is None:
+        return ()
+    return parse_expectations(Path(suite.quality.expectations).read_text("utf-8-sig"), suite.quality.expectations)
 
 
 def _find(entry: ScenarioEntry, place: int, source: SuiteSource) -> ScenarioEntry:

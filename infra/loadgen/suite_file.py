@@ -226,6 +226,7 @@ def make_night(
         forced=forced,
         budget_shares=_budget_shares(parsed, runs, target),
         applied=applied,
+        expectations=datasets.read_expectations(parsed),
     )
     datasets.require_conversations(night)
     return night

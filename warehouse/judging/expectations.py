@@ -1,26 +1,25 @@
-"""Run the rules with great-expectations over one pandas frame: each rule becomes two expectations.
+"""Run the rules with great-expectations over one pandas frame: a row for each rule and run, with the rule's bounds.
 
-They are `tolerated` (critical) and `passing` (warning). A rule that does not apply to a row, or that lacks an input, is
-null in the frame. An empty frame never passes, nor does a check that raised an error.
+Few expectations serve all rules: a low and a high end of `tolerated` (critical) and of `passing` (warning).
+A rule that does not apply to a run, or that lacks an input, is null in the frame. An empty frame never passes, nor does
+a check that raised an error.
 """
 
-import logging
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.audit.rules import NOT_CHECKABLE, RULES, Rule, Status
+from bench.suite.expectations import Severity
+from warehouse.judging.validation import built_in, raised, validated
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Severity = Literal["critical", "warning", "info"]
 Bound = Literal["tolerated", "passing", "rows", "present"]
+_WITHIN = ("tolerated", "passing")
 # The runs that failed each completed check, by column and bound.
 Failed = Mapping[tuple[str, Bound], frozenset[str]]
 
@@ -94,100 +93,74 @@ def validate(frame: "pd.DataFrame") -> tuple[ExpectationResult, ...]:
     return read(ask(frame), frame)
 
 
-def great_expectations() -> Any:
-    """The library, which takes seconds to import the first time; only judging needs it."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read on import: disables usage reports
-    import great_expectations as gx  # noqa: PLC0415
-
-    logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it logs each folder that it creates
-    return gx
-
-
-@contextmanager
-def imported_meanwhile() -> Iterator[None]:
-    """Import great-expectations in a thread while the block waits for something; it has ended when this returns.
-
-    An error of the import is not raised here: it is raised again where the library is used.
-    """
-    with ThreadPoolExecutor(1, "import") as pool:
-        pool.submit(great_expectations)
-        yield
-
-
 def ask(frame: "pd.DataFrame") -> Any:
-    """Check every column of the frame that has values; returns great-expectations' own result."""
-    gx = great_expectations()
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = cast("Any", {"globally": False})
-    asset = context.data_sources.add_pandas("night").add_dataframe_asset("measurements")
-    batch = asset.add_batch_definition_whole_dataframe("all").get_batch(batch_parameters={"dataframe": frame})
-    filled = _filled(frame)
-    expected = [_expectation(check, at) for at, check in enumerate(checks()) if _has_values(filled, frame, check)]
-    suite = gx.ExpectationSuite(name="night", expectations=expected)
-    wanted = {"result_format": "COMPLETE", "unexpected_index_column_names": ["run_id"]}
-    return batch.validate(suite, result_format=cast("Any", wanted))
+    """Compare every value with the bounds of its rule, in one validation; returns great-expectations' own result."""
+    import pandas as pd  # noqa: PLC0415
+
+    columns = _columns(frame)
+    bounds: dict[str, dict[str, float | str | None]] = {column: {"column": column} for column in columns}
+    for check in checks():
+        if check.column in bounds:
+            bounds[check.column] |= {f"{check.bound}_low": check.low, f"{check.bound}_high": check.high}
+    ends = [f"{bound}_{end}" for bound in _WITHIN for end in ("low", "high")]
+    table = pd.DataFrame(list(bounds.values()), columns=["column", *ends]).astype(dict.fromkeys(ends, "float64"))
+    values = frame.melt(id_vars="run_id", value_vars=columns, var_name="column", value_name="value")
+    return validated("evidence", values.merge(table, on="column", how="left"), built_in()["evidence"])
 
 
-def read(validated: Any, frame: "pd.DataFrame") -> tuple[ExpectationResult, ...]:
+def _columns(frame: "pd.DataFrame") -> list[str]:
+    """The columns of evidence that a frame has."""
+    return list(dict.fromkeys(check.column for check in checks() if check.bound in _WITHIN and check.column in frame))
+
+
+def read(validation: Any, frame: "pd.DataFrame") -> tuple[ExpectationResult, ...]:
     """great-expectations' result for this frame, one per check, in their order."""
-    # Results are unordered; an expectation without a result was not checked.
-    said, filled = {_place_of(result): result for result in validated.results}, _filled(frame)
-    return tuple(
-        _read_result(check, said.get(at))
-        if _has_values(filled, frame, check)
-        else ExpectationResult(check, True, (), len(frame), None)
-        for at, check in enumerate(checks())
-    )
+    columns = _columns(frame)
+    found = {bound: _found(bound, validation.results, frame, columns) for bound in get_args(Bound)}
+    return tuple(_result(check, found[check.bound], columns) for check in checks())
 
 
-def _filled(frame: "pd.DataFrame") -> frozenset[str]:
-    """The columns that have a value."""
-    return frozenset(frame.columns[frame.notna().any()])
+@dataclass(frozen=True)
+class _Found:
+    """What the expectations of one bound found: the runs that failed, by column, and the rows of each column."""
+
+    failed: Mapping[str, tuple[str, ...]]
+    is_success: bool
+    row_count: int | None
+    error: str | None
 
 
-def _has_values(filled: frozenset[str], frame: "pd.DataFrame", check: Expectation) -> bool:
-    """Whether the column has values: nulls pass, and checking a column of nulls takes as long."""
-    is_of_values = check.bound in ("tolerated", "passing") and check.column in frame
-    return not is_of_values or check.column in filled
+def _found(bound: Bound, results: Sequence[Any], frame: "pd.DataFrame", columns: Sequence[str]) -> _Found:
+    asked = [one for one in built_in()["evidence"] if one.meta and one.meta["bound"] == bound]
+    said = [result for result in results if result.expectation_config.meta["bound"] == bound]
+    errors = [error for result in said if (error := _error_of(result)) is not None]
+    if len(said) < len(asked):
+        errors.append("great-expectations returned no result")
+    failed: dict[str, tuple[str, ...]] = {}
+    for place in sorted(place for result in said for place in result.result.get("unexpected_index_list") or ()):
+        at, row = divmod(place, len(frame))  # the frame was laid out column after column
+        failed[columns[at]] = (*failed.get(columns[at], ()), str(frame["run_id"].iloc[row]))
+    counts = [result.result.get("element_count", result.result.get("observed_value")) for result in said]
+    row_count = None if None in counts or not counts else min(counts) // max(1, len(columns))
+    return _Found(failed, all(result.success for result in said), row_count, errors[0] if errors else None)
 
 
-def _place_of(result: Any) -> int:
-    return int(result.expectation_config.meta["at"])
-
-
-def _expectation(check: Expectation, at: int) -> Any:
-    from great_expectations import expectations  # noqa: PLC0415
-
-    from warehouse.judging.bounds_expectation import ExpectEvidenceToBeBetween  # noqa: PLC0415
-
-    gxe: Any = expectations  # the names exist, but are not declared as exported
-    common: dict[str, Any] = {"severity": check.severity, "meta": {"at": at}}
-    if check.bound == "rows":
-        return gxe.ExpectTableRowCountToBeBetween(min_value=1, **common)
-    if check.bound == "present":
-        return gxe.ExpectColumnValuesToNotBeNull(column=check.column, **common)
-    # Both bounds are inclusive, as in bench.audit.rules.judge.
-    limits: dict[str, Any] = {"min_value": check.low, "max_value": check.high, "strict_min": False, "strict_max": False}
-    return ExpectEvidenceToBeBetween(column=check.column, **limits, **common)
-
-
-def _read_result(check: Expectation, result: Any) -> ExpectationResult:
-    if result is None:
-        return ExpectationResult(check, False, (), None, "great-expectations returned no result")
-    said = result.result or {}
-    failed = tuple(str(entry["run_id"]) for entry in said.get("unexpected_index_list") or ())
+def _error_of(result: Any) -> str | None:
     error = raised(result.exception_info or {})
-    if error is None and said.get("unexpected_count", 0) != len(failed):
-        error = "the result does not name every failed row"
-    row_count = said.get("observed_value" if check.bound == "rows" else "element_count")
-    return ExpectationResult(check, bool(result.success) and error is None, failed, row_count, error)
+    said = result.result or {}
+    if error is None and said.get("unexpected_count", 0) != len(said.get("unexpected_index_list") or ()):
+        return "the result does not name every failed row"
+    return error
 
 
-def raised(exception_info: Mapping[str, Any]) -> str | None:
-    """The error message of a failed check; great-expectations stores it flat or once per metric."""
-    shapes = [exception_info, *(value for value in exception_info.values() if isinstance(value, Mapping))]
-    messages = [str(shape.get("exception_message")) for shape in shapes if shape.get("raised_exception")]
-    return messages[0] if messages else None
+def _result(check: Expectation, found: _Found, columns: Sequence[str]) -> ExpectationResult:
+    error = found.error
+    if check.bound not in _WITHIN:
+        return ExpectationResult(check, found.is_success and error is None, (), found.row_count, error)
+    if check.column not in columns:
+        error = f"the frame has no column {check.column}"
+    failed = found.failed.get(check.column, ())
+    return ExpectationResult(check, not failed and error is None, failed, found.row_count, error)
 
 
 def failed_of(results: Sequence[ExpectationResult]) -> Failed:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.audit.judge import Finding, finding_of, withdrawn_of
@@ -18,12 +18,14 @@ from warehouse.judging.expectations import (
     read,
     statuses,
 )
+from warehouse.judging.table_expectations import Checked
 from warehouse.rows.evidence import night_evidence
 from warehouse.rows.finding_row import finding_row
 from warehouse.schema.columns import withdrawn_columns
 from warehouse.schema.row import Row
 
 CHECK_ERRORED = "check_errored"
+EXPECTATION_UNMET = "expectation_unmet"
 More = Mapping[str, EvidenceByColumn]
 
 
@@ -137,6 +139,36 @@ def _broken_checks(row: Row, broken: Sequence[ExpectationResult]) -> dict[str, R
         message=f"checks failed to run: {names}",
     )
     return {CHECK_ERRORED: _ids(row) | finding_row(finding)}
+
+
+def with_unmet(judged: Judgement, rows: Sequence[Row], unmet: Sequence[Checked]) -> Judgement:
+    """The judgement with a finding for each measured run that an expectation about a table does not hold of.
+
+    A critical expectation rejects the run; a warning makes an accepted one suspect; one that informs does neither.
+    """
+    verdicts, findings = dict(judged.verdicts), list(judged.findings)
+    for row in rows:
+        run_id = row["run_id"]
+        doubts = [one for one in unmet if run_id in one.run_ids and one.row["severity"] != "info"]
+        if row["outcome"] == "measured" and doubts:
+            findings += [_ids(row) | finding_row(_unmet(one)) for one in doubts]
+            is_critical = any(one.row["status"] == "FAIL" for one in doubts)
+            worse = {"accepted": "rejected", "suspect": "rejected"} if is_critical else {"accepted": "suspect"}
+            verdicts[run_id] = cast("Verdict", worse.get(verdicts[run_id], verdicts[run_id]))
+    return replace(judged, verdicts=verdicts, findings=findings)
+
+
+def _unmet(one: Checked) -> Finding:
+    count = one.row["unexpected_count"]
+    return Finding(
+        code=EXPECTATION_UNMET,
+        family="check",
+        scope="row",
+        column=EXPECTATION_UNMET,
+        status=one.row["status"],
+        observed=None if count is None else float(count),
+        message=str(one),
+    )
 
 
 def _ids(row: Row) -> Row:

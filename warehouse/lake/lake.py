@@ -24,6 +24,9 @@ from warehouse.schema.row import Row
 from warehouse.views.tables import COLUMNS_MARK, PART, columns_digest
 
 STAGING = ".staging"
+VALIDATION = "validation"  # folder of the lake: great-expectations' results of each night
+# Page of the night, and of what is written again when the night is judged.
+DOCS, DOCS_OF_SERIES = "data-docs.html", "data-docs-series.html"
 IMPORTS = "imports"  # beside the lake: the files of other tools
 # Large enough for good compression, small enough to limit memory.
 ROW_GROUP_BYTES = 32 << 20

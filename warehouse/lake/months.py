@@ -31,6 +31,7 @@ from warehouse.views.tables import (
 COMPACTED: tuple[Table, ...] = (
     "measurements",
     "findings",
+    "expectations",
     "leases",
     "attempts",
     "stages",

@@ -12,9 +12,10 @@ from bench.errors import UnreadableResultError, UsageError
 from nights.durable import write_text
 from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.database import open_warehouse
-from warehouse.lake.lake import writing
+from warehouse.lake.lake import VALIDATION, writing
 from warehouse.lake.query import ask
 from warehouse.lake.repeat_history import read_precision
+from warehouse.report.checks import EXPECTATIONS, checks_html, write_docs
 from warehouse.report.events import Address, feed_html, no_address
 from warehouse.report.figures import Picture, drawn, save_script
 from warehouse.report.latencies import Bar, percentile_chart
@@ -93,6 +94,7 @@ class _Content:
     controls: list[Row]
     costs: list[Row]
     validation: dict[str, Any] | None
+    expectations: list[Row]
 
 
 def write_report(data: Path, night: str) -> Path:
@@ -103,21 +105,26 @@ def write_report(data: Path, night: str) -> Path:
     page = data.absolute() / "reports" / f"{night}.html"
     home = Markup("<nav aria-label='Site'><a href='index.html'>All nights</a></nav>")
     script = Markup("<script>{}</script>").format(Markup(save_script()))  # noqa: S704 - our own file
-    text = document(f"Night {night}", home + night_body(data, night, drawn) + script, ICON)
     with writing(page):
-        write_text(page, text)
+        docs = write_docs(data, night, page.parent)
+        body = home + night_body(data, night, drawn, docs=docs) + script
+        write_text(page, document(f"Night {night}", body, ICON))
         written = sorted((path.stem for path in page.parent.glob("*.html") if path.stem != "index"), reverse=True)
         write_text(page.parent / "index.html", _index_html(written))
     return page
 
 
-def night_body(data: Path, night: str, picture: Picture, address: Address = no_address) -> Markup:
+def night_body(
+    data: Path, night: str, picture: Picture, address: Address = no_address, docs: Sequence[str] = ()
+) -> Markup:
     """The page of a loaded night without its frame; `picture` draws its trends, `address` leads to a series.
+
+    `docs` are the addresses of great-expectations' own pages of it.
 
     Raises UsageError if the night is not loaded.
     """
     with open_warehouse(data):  # while it is open, each query opens it at no cost
-        return _body(_content(data, night, picture), address)
+        return _body(_content(data, night, picture), address, docs)
 
 
 def _content(data: Path, night: str, picture: Picture) -> _Content:
@@ -125,7 +132,7 @@ def _content(data: Path, night: str, picture: Picture) -> _Content:
         return ask(data, sql, (night,)).dicts()
 
     measurements = of_night('SELECT * FROM standing WHERE night = ? ORDER BY "order", run_id')
-    validation = lake_files(data) / "validation" / f"{PARTITION}={night}" / "validation.json"
+    validation = lake_files(data) / VALIDATION / f"{PARTITION}={night}" / "validation.json"
     if not measurements and not validation.is_file():
         known = ", ".join(nights(data)[-3:]) or "none yet"
         raise UsageError(f"the night {night!r} is not loaded, so it has no report; latest nights: {known}")
@@ -150,6 +157,7 @@ def _content(data: Path, night: str, picture: Picture) -> _Content:
         controls=of_night("SELECT * EXCLUDE (night) FROM controls WHERE night = ?"),
         costs=of_night("SELECT * FROM night_costs WHERE night = ?"),
         validation=json.loads(validation.read_bytes()) if validation.is_file() else None,
+        expectations=of_night(EXPECTATIONS),
     )
 
 
@@ -165,7 +173,7 @@ def _precision(data: Path, night: str) -> list[Row]:
             for one in reached]  # fmt: skip
 
 
-def _body(content: _Content, address: Address) -> Markup:
+def _body(content: _Content, address: Address, docs: Sequence[str]) -> Markup:
     """The page's body. A quiet night is folded, so that it fits a screen."""
     first = content.measurements[0] if content.measurements else {}
     counts = _verdict_counts(content.measurements)
@@ -174,7 +182,7 @@ def _body(content: _Content, address: Address) -> Markup:
     line = Markup("<p class='line'>{}.</p>").format(content.line)
     none = _QUIET if is_quiet else NOTHING
     to_read = joined(part(title, body, is_open=not is_quiet) for title, body in _to_read(content, address) if body)
-    recorded = joined(part(title, body, is_open=False) for title, body in _recorded(content) if body)
+    recorded = joined(part(title, body, is_open=False) for title, body in _recorded(content, docs) if body)
     return line + suite + none + to_read + recorded
 
 
@@ -182,7 +190,11 @@ def _is_quiet(content: _Content) -> bool:
     """Whether nothing changed, nothing failed and nothing is in doubt."""
     doubted = [row for row in content.findings if row["status"] in DOUBTED]
     said = [row for row in content.said if row["judgement"] in SAID]
-    return not (content.changes or content.failures or doubted or said)
+    return not (content.changes or content.failures or doubted or said or _unmet(content))
+
+
+def _unmet(content: _Content) -> list[Row]:
+    return [row for row in content.expectations if row["status"] in DOUBTED]
 
 
 def _to_read(content: _Content, address: Address) -> Iterator[tuple[str, Markup]]:
@@ -192,9 +204,10 @@ def _to_read(content: _Content, address: Address) -> Iterator[tuple[str, Markup]
     yield "Results", table_html(content.results) + _charts(content)
     yield "Failures", table_html(content.failures) or Markup("<p>Every planned run was measured.</p>")
     yield "Findings", table_html(content.findings) or Markup("<p>No findings.</p>")
+    yield "Expectations that do not hold", table_html(_unmet(content))
 
 
-def _recorded(content: _Content) -> Iterator[tuple[str, Markup]]:
+def _recorded(content: _Content, docs: Sequence[str]) -> Iterator[tuple[str, Markup]]:
     """What else was recorded."""
     yield "Verdicts on series", table_html(_judged(content.said))
     yield "Sweeps and searches", table_html(content.searches)
@@ -206,7 +219,7 @@ def _recorded(content: _Content) -> Iterator[tuple[str, Markup]]:
     yield "Requested and found", table_html([_asked_found_row(row) for row in content.measurements])
     yield "Host and engine", _host_tables(content.measurements)
     yield "Cost", table_html(content.costs)
-    yield "Checks by great-expectations", _validation_html(content.validation)
+    yield "Checks by great-expectations", checks_html(docs, content.expectations, content.validation)
     yield "Files", _files_html(content)
 
 
@@ -253,27 +266,6 @@ def _charts(content: _Content) -> Markup:
         query = sql_html(sql(LATENCIES, metric=metric, night=content.night))
         charts += percentile_chart(f"{name}: bar to p50, line to p99", bars, f"{content.night}-{metric}", query)
     return charts
-
-
-def _validation_html(validation: dict[str, Any] | None) -> Markup:
-    if validation is None:
-        return Markup("<p>The result of the checks was not kept.</p>")
-    said = "every check passed" if validation["success"] else "not every check passed"
-    rows = [
-        {
-            "check": check["code"],
-            "bound": check["bound"],
-            "column": check["column"],
-            "low": check["low"],
-            "high": check["high"],
-            "severity": check["severity"],
-            "status": "PASS" if check["success"] else "FAIL" if check["severity"] == "critical" else "WARN",
-            "failed rows": check["failed_count"],
-            "error": check["error"],
-        }
-        for check in validation["checks"]
-    ]
-    return Markup("<p>Measured runs: {}.</p>{}").format(said, table_html(rows))
 
 
 def _files_html(content: _Content) -> Markup:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from bench.audit.rules.wording import range_text
 from warehouse.schema.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUEST_COLUMNS
 from warehouse.schema.column import Column
+from warehouse.schema.expectation_columns import EXPECTATION_COLUMNS
 from warehouse.schema.history_columns import HISTORY_POINT_COLUMNS, HISTORY_REMARK_COLUMNS
 from warehouse.schema.lease_columns import ATTEMPT_COLUMNS, LEASE_COLUMNS, STAGE_COLUMNS
 from warehouse.schema.measurement_columns import MEASUREMENT_COLUMNS
@@ -28,6 +29,7 @@ Table = Literal[
     "server_samples",
     "command_metrics",
     "findings",
+    "expectations",
     "leases",
     "attempts",
     "stages",
@@ -55,6 +57,7 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "server_samples": SERVER_SAMPLE_COLUMNS,
     "command_metrics": COMMAND_COLUMNS,
     "findings": (*IDS, *FINDING),
+    "expectations": EXPECTATION_COLUMNS,
     "leases": LEASE_COLUMNS,
     "attempts": ATTEMPT_COLUMNS,
     "stages": STAGE_COLUMNS,

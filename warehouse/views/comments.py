@@ -15,6 +15,7 @@ ROWS: dict[str, str] = {
     "telemetry": "a second of a run: the host, or one of its GPUs",
     "server_samples": "a second of a run, from the server's metrics",
     "findings": "the result of one rule for one run",
+    "expectations": "an expectation about a table or view of the night",
     "leases": "a rental",
     "attempts": "one attempt to rent a machine",
     "stages": "one stage of a rental",

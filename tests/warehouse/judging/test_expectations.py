@@ -10,9 +10,10 @@ from bench import wording
 from bench.audit.rules import BY_COLUMN, NIGHT_RULES, Rule, Status, judge, verdict
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
-from warehouse.judging.expectations import ExpectationResult, checks, frame_of, raised, validate
+from warehouse.judging.expectations import ExpectationResult, checks, frame_of, validate
 from warehouse.judging.night_verdicts import CHECK_ERRORED, Judgement, cases_of, judge_night
 from warehouse.judging.night_verdicts import judge as judge_results
+from warehouse.judging.validation import raised
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 from warehouse.rows.evidence import note_of

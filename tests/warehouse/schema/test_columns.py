@@ -9,10 +9,11 @@ from warehouse.load import LoadSummary, load_night
 from warehouse.schema.column import Column
 from warehouse.schema.columns import COLUMNS, TABLES, Table, outside_bounds
 
-# Imports: tests/warehouse/test_imports.py. Scores: tests/warehouse/judging/. Searches: ../test_searches.py.
-# Commands: ../rows/test_command_rows.py. Histories: ../test_histories.py. What was said: ../trends/test_kept.py.
+# Imports: tests/warehouse/test_imports.py. Scores and expectations: tests/warehouse/judging/. Searches:
+# ../test_searches.py. Commands: ../rows/test_command_rows.py. Histories: ../test_histories.py. What was said:
+# ../trends/test_kept.py.
 SAID = ("series_verdicts", "change_points", "acknowledgements")
-NOT_OF_A_NIGHT = ("claim", "quality_scores", "search_probes", "command_metrics", "history", *SAID)
+NOT_OF_A_NIGHT = ("claim", "expectations", "quality_scores", "search_probes", "command_metrics", "history", *SAID)
 COMPARED = ["logprob_mean_earlier", "ev_greedy_agreed_earlier_share", "ev_logprob_fall"]
 
 

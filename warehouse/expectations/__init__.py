@@ -1,0 +1,1 @@
+"""Our own expectations about the tables of a night, in great-expectations' own JSON: a file for each table."""
