@@ -58,7 +58,7 @@ def _api_models() -> Any:
 
 
 def session_of_environment() -> boto3.Session:
-    """A session with the keys that the environment has now; each by itself would parse the same 2 MB of JSON anew."""
+    """A session with the keys that the environment has now; cached, because each new one parses 2 MB of JSON."""
     core, loader = botocore.session.get_session(), _api_models()
     core.register_component("data_loader", loader)
     session = boto3.Session(botocore_session=core)
@@ -101,6 +101,6 @@ def make_client(session: boto3.Session, location: BucketLocation, limits: Reques
 
 
 def code_of(error: BaseException) -> str | None:
-    """Return the code with which a bucket refused a request; None if the error is no refusal by the bucket."""
+    """Return the code with which a bucket refused a request; None if the bucket did not refuse it."""
     answer = error if isinstance(error, ClientError) else error.__context__  # that of an upload wraps the answer
     return str(answer.response.get("Error", {}).get("Code", "?")) if isinstance(answer, ClientError) else None
