@@ -31,7 +31,7 @@ def require_expectations(night: NightRecord) -> None:
     file = night.suite.quality.expectations
     for suite in night.expectations:
         if suite.name not in VIEWS:
-            raise SuiteError(f"{file}: name: {suite.name!r} is no table or view{_suggested(suite.name, VIEWS)}")
+            raise SuiteError(f"{file}: name: {suite.name!r} is not a table or view{_suggested(suite.name, VIEWS)}")
     columns = _columns({suite.name for suite in night.expectations}, night)
     for suite in night.expectations:
         for place, one in enumerate(suite.expectations):
@@ -60,7 +60,7 @@ def _mistakes(one: Expectation, columns: dict[str, list[str]], table: str) -> It
     if one.type in _ONLY_SQL:
         yield f"type: {one.type} needs a database, and the tables are checked in memory: expect it of columns instead"
     elif one.type not in known:
-        yield f"type: {one.type!r} is no expectation of great-expectations{_suggested(one.type, known)}"
+        yield f"type: {one.type!r} is not an expectation of great-expectations{_suggested(one.type, known)}"
     for column in one.columns:
         if column not in columns[table]:
             yield f"kwargs: {table} has no column {column!r}{_suggested(str(column), columns[table])}"

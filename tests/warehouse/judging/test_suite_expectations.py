@@ -43,7 +43,7 @@ def _night(folder: Path, text: str) -> NightRecord:
         ('{"name": "requests",\n "expectations": [}', rf"{FILE}:2: not JSON: Expecting value in column 19"),
         ('{"expectations": []}', rf"{FILE}: name: Field required; it must hold a suite of great-expectations"),
         (_suite(severity="bad"), rf"{FILE}: expectations\.0\.severity: Input should be 'critical'"),
-        (_suite("request"), rf"{FILE}: name: 'request' is no table or view; did you mean 'requests'\?"),
+        (_suite("request"), rf"{FILE}: name: 'request' is not a table or view; did you mean 'requests'\?"),
         (_suite(type=f"{BETWEEN}x"), rf"{FILE}: requests: expectations\.0: type: .*; did you mean '{BETWEEN}'\?"),
         (_suite(type="unexpected_rows_expectation"), "type: unexpected_rows_expectation needs a database"),
         (_suite(kwargs={"column": "ttft", "max_value": 1}), "requests has no column 'ttft'; did you mean 'ttft_ms'"),
