@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +101,9 @@ def test_the_slurm_example_shows_no_machine_as_gone_while_the_controller_is_down
 
 @pytest.fixture
 def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    missing = [program for program in ("curl", "jq") if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"no {missing[0]} on PATH, which the example's scripts run")
     with Emulator(speed=1000.0, tls=False) as emulator:
         emulator.plant_droplet("somebody-elses")
         monkeypatch.setenv("NIGHTBENCH_COMMAND_API", emulator.url)
