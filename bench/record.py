@@ -1,7 +1,6 @@
-"""The records of a night: what was planned, what was found, how each run ended, and its lineage.
+"""The records of a night, written once and never edited; missing is None, never 0 or "".
 
-`record.json` in a run folder is one RunRecord; `night.json` beside the run folders is one NightRecord. Both are
-written once and never edited. Missing is None, never 0 or "".
+`record.json` in a run folder is one RunRecord; `night.json` beside the run folders is one NightRecord.
 """
 
 from datetime import datetime
@@ -20,12 +19,14 @@ from bench.suite.quality import LmEval, Quality
 from bench.suite.scenario import Scenario
 from bench.suite.slo import Slo
 from bench.suite.suite import Suite
+from bench.suite.target import Target, parse_target
 
 RECORD_VERSION = 1
 # Raised by each entry of METHOD.md: a flag, a warm-up, a formula, anything that changes the numbers.
 METHOD_VERSION = 4
 
 Outcome = Literal["measured", "failed", "not-run"]
+AttemptOutcome = Literal["rented", "no-capacity", "over-limit", "refused", "vanished", "stuck", "unanswered"]
 
 
 class LeaseFacts(StoredValue):
@@ -35,9 +36,6 @@ class LeaseFacts(StoredValue):
     cloud: str
     machine_id: str
     usd_per_hour: float
-
-
-AttemptOutcome = Literal["rented", "no-capacity", "over-limit", "refused", "vanished", "stuck", "unanswered"]
 
 
 class LeaseAttempt(StoredValue):
@@ -295,3 +293,8 @@ class NightRecord(StoredValue):
     rerun_of: str | None = None  # the night whose suspect scenarios this one measures again
     expectations: tuple[TableExpectations, ...] = ()  # of its tables, as the suite's own file has them
     repeats: tuple[PlannedRepeats, ...] = ()  # how many were chosen, of a suite with repeats = "plan"
+
+    @property
+    def where(self) -> Target:
+        """The target as a value."""
+        return parse_target(self.target)

@@ -14,6 +14,7 @@ from bench.record import PlannedRun
 from bench.suite.engine import Engine
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
+from bench.suite.target import parse_target
 from catalog.read import find_gpu, find_model, machine_size, read_catalog, read_engine_rules
 
 
@@ -133,7 +134,7 @@ def _doubt_of_prefix(scenario: Scenario, target: str) -> str | None:
     prefix, flags = scenario.workload.prompts.prefix_tokens, parse_flags(scenario.engine.flags)
     if prefix is None or scenario.engine.name != vllm.NAME or "--no-enable-prefix-caching" in flags:
         return None
-    block = vllm.block_tokens(flags, has_gpu=target != "local")
+    block = vllm.block_tokens(flags, has_gpu=not parse_target(target).is_here)
     if prefix % block == 0:
         return None
     return (

@@ -9,6 +9,7 @@ from pathlib import Path
 from prefect.context import FlowRunContext
 
 from bench.errors import UsageError
+from bench.suite.target import LOCAL
 from infra.bootstrap import planned_target
 from infra.clouds.by_name import RENTED
 from infra.settings import Settings
@@ -44,8 +45,8 @@ def _require_folder(settings: Settings, suite: Path) -> None:
 
 def _require_target(settings: Settings, target: str) -> None:
     given = settings.deployed_targets
-    listed = {planned_target(one) for one in (("local", *RENTED) if given is None else given)}
-    if planned_target(target) not in listed:
+    listed = {planned_target(one).name for one in ((LOCAL, *RENTED) if given is None else given)}
+    if planned_target(target).name not in listed:
         raise UsageError(
             f"target {target} is refused: a run of a deployment measures on {', '.join(sorted(listed)) or 'nothing'} "
             "only; add it to NIGHTBENCH_DEPLOYED_TARGETS of the worker"

@@ -43,7 +43,7 @@ def _outcomes(
 ) -> dict[str, BaseException | None]:
     """What ended each machine's night early, by the machine's name."""
     calls = {part.suite.machine.name or "": partial(_try_machine, settings, part, benchmark) for part in parts}
-    if len(calls) == 1 or night.target == "local":  # on this computer each would disturb the other's numbers
+    if len(calls) == 1 or not night.where.is_rented:  # on this computer each would disturb the other's numbers
         return {name: call() for name, call in calls.items()}
     outcomes: dict[str, BaseException | None] = {}
     try:

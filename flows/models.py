@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from bench.errors import ModelError, NoSpaceError
 from bench.record import PlannedRun
 from infra.agent.operations import MachinePaths
-from infra.bootstrap import is_free_to_change, ledger_file
+from infra.bootstrap import ledger_file
 from infra.leases.stage_budget import record_stage
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.measurement.run import RunContext
 from infra.models.models import PreparedModel
 from infra.settings import Settings
@@ -60,4 +60,4 @@ class MachineModels:
                     delete_model(self.lease, model)
 
     def _may_go(self, source: str) -> bool:
-        return is_free_to_change(self.lease) and source.startswith("hf:") and source not in self.kept
+        return self.lease.is_free_to_change and source.startswith("hf:") and source not in self.kept

@@ -22,7 +22,6 @@ from bench.errors import (
 )
 from bench.night_steps import server_steps
 from bench.record import NightRecord, PlannedRun
-from bench.suite.endpoint import is_endpoint
 from flows.defaults import DEFAULT, choose, run_name
 from flows.deployed import is_deployed, require_listed
 from flows.end_state import ended, is_at_its_end
@@ -34,13 +33,13 @@ from flows.rental import release_at_end
 from flows.serving import Started, leave_server, require_fit, start_server, with_failed_starts
 from flows.suspects import measure_suspects
 from infra.agent.operations import MachinePaths
-from infra.bootstrap import clouds, ledger_file, wanted_machine
+from infra.bootstrap import clouds, ledger_file
 from infra.engines.canary import CanaryRequest
 from infra.engines.endpoint import NOT_OURS
 from infra.engines.server import EngineAt, RunningServer
 from infra.leases import leftovers
 from infra.leases.stage_budget import record_stage
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.loadgen.suite_file import refuse_forced_resume
 from infra.measurement.run import RunContext
 from infra.reporting import no_progress
@@ -164,7 +163,7 @@ def benchmark_machine(settings: Settings, night: NightRecord, progress: UUID, wa
     golden = find_golden(night)
     with release_at_end(settings, night.night, night.suite.machine.name) as rental:
         rental.lease = lease = provision(night, golden, wait=wait)
-        if is_endpoint(night.target):
+        if night.where.url is not None:
             measure_endpoint(settings, night, lease, progress)
             return
         night = as_rented(settings, night, lease)
@@ -189,7 +188,7 @@ def benchmark_machine(settings: Settings, night: NightRecord, progress: UUID, wa
 
 def measure_endpoint(settings: Settings, night: NightRecord, lease: Lease, progress: UUID) -> None:
     """Measure every missing run on a server that already runs; of it, nothing is prepared, started or changed."""
-    paths = reach(lease, wanted_machine(night))
+    paths = reach(lease, night.where.leased(night.suite.machine))
     with record_stage(ledger_file(settings), night, lease.lease_id, "calibrate"):
         calibration = calibrate_client(night, lease)
     context = make_context(night, lease, paths, None, calibration, lineage_of(settings, night, lease, None))

@@ -15,7 +15,7 @@ from flows.rental import Rental, release_at_end
 from infra.bootstrap import ledger_file
 from infra.clouds.cloud import Snapshot
 from infra.leases.stage_budget import record_stage
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.models.bucket_lookup import look_in_bucket
 from infra.reporting import silent
 from infra.settings import Settings

@@ -6,7 +6,7 @@ from infra.agent.prepare import Prepared
 from infra.bootstrap import ledger_file
 from infra.clouds.abilities import Volume
 from infra.leases.stage_budget import record_stage
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.settings import Settings
 from tasks.machine import prepare_machine
 

@@ -8,7 +8,7 @@ from bench.errors import LedgerError
 from infra.bootstrap import ledger
 from infra.clouds.abilities import Volume
 from infra.ledger.heartbeat import EVERY_S, keep_heartbeat
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.settings import Settings
 from tasks.machine import teardown
 

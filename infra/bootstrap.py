@@ -7,19 +7,17 @@ from pathlib import Path
 
 from bench.errors import LeaseError, LedgerError, UsageError
 from bench.machine.cloud_init import is_ready_command
-from bench.record import NightRecord
-from bench.suite.endpoint import is_endpoint
-from bench.suite.machine import Machine
+from bench.suite.target import LOCAL, OwnHost, Target, parse_target
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
 from infra.clock import SystemClock
 from infra.clouds.abilities import ImageCloud, VolumeCloud
 from infra.clouds.by_name import RENTED, set_up
 from infra.clouds.cloud import Cloud
 from infra.clouds.local import LocalCloud
-from infra.clouds.static import StaticCloud, is_own, machine_on_own_host, parse_target, read_access
-from infra.engines.endpoint_url import parse_url
+from infra.clouds.static import StaticCloud, read_access
 from infra.leases.nets import Net, exposure, nets_under, why_unguarded
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
 from infra.measurement.run import RunContext
@@ -57,31 +55,30 @@ def volume_book(settings: Settings) -> VolumeBook:
 def clouds(settings: Settings) -> dict[str, Cloud]:
     """Every cloud that can be rented from, by name: this computer, clouds that are set up, own hosts with a lease."""
     rented = {name: one.open_cloud(settings) for name, one in set_up(settings).items()}
-    return {"local": _local(settings), **rented, **{name: _own_host(settings, name) for name in _own_held(settings)}}
+    return {LOCAL: _local(settings), **rented, **{str(own): _own_host(settings, own) for own in _own_held(settings)}}
 
 
 def _local(settings: Settings) -> Cloud:
     return LocalCloud(settings.data / "machines")
 
 
-def _own_held(settings: Settings) -> set[str]:
+def _own_held(settings: Settings) -> set[OwnHost]:
     """The own hosts with an open lease; a missing ledger is not created, and a broken one names none."""
     if not ledger_file(settings).exists():
         return set()
     readable: list[Lease] = []
     with suppress(LedgerError):  # the other clouds' machines are found without it, and the reaper replaces it
         readable, _unreadable = ledger(settings).readable_leases()
-    return {lease.cloud for lease in readable if lease.state != "released" and is_own(lease.cloud)}
+    return {lease.where.host for lease in readable if lease.state != "released" and lease.where.host is not None}
 
 
 def cloud_named(settings: Settings, name: str) -> Cloud:
-    """One cloud; UsageError if it is not set up."""
-    if is_own(name):
-        return _own_host(settings, name)
-    if name == "local" or is_endpoint(name):
+    """The cloud of a target or of a lease; UsageError if it is not set up."""
+    where = planned_target(name)
+    if where.host is not None:
+        return _own_host(settings, where.host)
+    if where.is_here:
         return _local(settings)  # before an endpoint, the client's machine is all that is leased
-    if name not in RENTED:
-        raise UsageError(_unknown(name))
     if why := RENTED[name].why_closed(settings):
         raise UsageError(why)
     return RENTED[name].open_cloud(settings)
@@ -99,63 +96,43 @@ def volume_cloud(settings: Settings, name: str) -> VolumeCloud | None:
     return cloud if isinstance(cloud, VolumeCloud) else None
 
 
-def known_target(settings: Settings, target: str) -> str:
-    """A target in its canonical form; UsageError, with the remedy, if nothing can be measured there."""
-    if is_endpoint(target):
-        return parse_url(target)
-    if not is_own(target):
-        cloud_named(settings, target)
-        return target
-    named = str(parse_target(target))
-    read_access(named, settings.ssh_key, settings.ssh_known_hosts)
-    return named
-
-
-def planned_target(target: str) -> str:
-    """A target in its canonical form, without the token or key that a plan does not need; UsageError if unknown."""
-    if is_endpoint(target):
-        return parse_url(target)
-    if is_own(target):
-        return str(parse_target(target))
-    if target != "local" and target not in RENTED:
-        raise UsageError(_unknown(target))
+def known_target(settings: Settings, text: str) -> Target:
+    """The target of a command; UsageError, with the remedy, if nothing can be measured there."""
+    cloud_named(settings, text)
+    target = parse_target(text)
+    if target.host is not None:
+        _own_access(settings, target.host)
     return target
 
 
-def why_unreachable(settings: Settings, target: str) -> str | None:
+def planned_target(text: str) -> Target:
+    """The target of a command, without the token or key that a plan does not need; UsageError if unknown."""
+    target = parse_target(text)
+    if target.is_rented and text not in RENTED:
+        names = ", ".join((LOCAL, *RENTED))
+        raise UsageError(f"--target {text!r} is unknown: use {names}, ssh:user@host[:port] or http(s)://host:port")
+    return target
+
+
+def why_unreachable(settings: Settings, target: Target) -> str | None:
     """Why a night would not connect to a host of one's own; None if it would. The host is not contacted."""
-    if not is_own(target):
-        return None
     try:
-        read_access(target, settings.ssh_key, settings.ssh_known_hosts)
+        if target.host is not None:
+            _own_access(settings, target.host)
     except UsageError as error:
         return str(error)
     return None
 
 
-def _unknown(target: str) -> str:
-    return (
-        f"--target {target!r} is unknown: use local, {', '.join(RENTED)}, ssh:user@host[:port] or http(s)://host:port"
-    )
-
-
-def wanted_machine(night: NightRecord) -> Machine:
-    """The machine that the suite requests of the night's target; before an endpoint, any that is a client."""
-    if is_endpoint(night.target):
-        return Machine(lease_minutes=night.suite.machine.lease_minutes)
-    return machine_on_own_host(night.suite.machine) if is_own(night.target) else night.suite.machine
-
-
-def is_rented(lease: Lease) -> bool:
-    """Whether a lease's machine is rented: ours alone, and deleted afterwards."""
-    return lease.cloud != "local" and not is_own(lease.cloud)
-
-
-def _own_host(settings: Settings, target: str) -> Cloud:
+def _own_host(settings: Settings, own: OwnHost) -> Cloud:
     def reach() -> SshHost:
-        return SshHost(read_access(target, settings.ssh_key, settings.ssh_known_hosts), patience_s=OWN_PATIENCE_S)
+        return SshHost(_own_access(settings, own), patience_s=OWN_PATIENCE_S)
 
-    return StaticCloud(target, reach, SystemClock(), settings.prefix)
+    return StaticCloud(own, reach, SystemClock(), settings.prefix)
+
+
+def _own_access(settings: Settings, own: OwnHost) -> Access:
+    return read_access(own, settings.ssh_key, settings.ssh_known_hosts)
 
 
 def nets(settings: Settings, target: str) -> list[Net]:
@@ -204,7 +181,7 @@ def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_pe
 
 def executor_of(settings: Settings, lease: Lease) -> Executor:
     """What runs operations on the machine of a lease."""
-    if lease.cloud == "local":
+    if lease.where.is_here:
         return LocalExecutor(settings)
     context = (lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python, lease.machine)
     return _remote_executor(access_of(settings, lease), context, settings.ssh_patience_s)
@@ -224,20 +201,10 @@ def _remote_executor(
     return SshExecutor(SshHost(access, patience_s=patience_s), LeaseContext(*context, forwarded))
 
 
-def own_host_of(lease: Lease) -> str | None:
-    """The host of one's own that a lease is of, or that its cloud gives as the address: it is not ours to change."""
-    return next((one for one in (lease.cloud, lease.address) if one is not None and is_own(one)), None)
-
-
-def is_free_to_change(lease: Lease) -> bool:
-    """Whether a lease's machine is rented and has a system of its own, whose disks and software are ours to change."""
-    return is_rented(lease) and own_host_of(lease) is None
-
-
 def access_of(settings: Settings, lease: Lease) -> Access:
     """How to reach a lease's machine over SSH; LeaseError if it has no address yet."""
-    if (own := own_host_of(lease)) is not None:
-        return read_access(own, settings.ssh_key, settings.ssh_known_hosts)
+    if lease.host is not None:
+        return _own_access(settings, lease.host)
     if lease.address is None:
         raise LeaseError(f"machine {lease.machine_id} of lease {lease.lease_id} has no address yet")
     keys = keys_of(keys_folder(settings.data), lease.lease_id)
@@ -247,8 +214,8 @@ def access_of(settings: Settings, lease: Lease) -> Access:
 
 def wait_for_machine(settings: Settings, lease: Lease) -> None:
     """Wait until a machine runs commands and its first boot is complete; raise the last error after the time limit."""
-    if lease.cloud != "local":
+    if not lease.where.is_here:
         access = access_of(settings, lease)
         # A host of one's own booted long ago.
-        is_booted = "true" if own_host_of(lease) is not None else is_ready_command(access.host_public_key)
+        is_booted = is_ready_command(access.host_public_key) if lease.host is None else "true"
         wait_until_ready(SshHost(access), settings.ssh_ready_s, is_booted)

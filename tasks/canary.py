@@ -14,7 +14,7 @@ from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.bootstrap import executor_of
 from infra.engines.canary import CanaryRequest
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.reporting import Reporter
 from infra.settings import Settings
 from infra.storage import store

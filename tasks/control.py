@@ -8,9 +8,9 @@ from bench.errors import NightbenchError
 from bench.record import NightRecord, PlannedRun
 from infra.agent import operations
 from infra.agent.operations import MachinePaths, PrepareOptions
-from infra.bootstrap import executor_of, is_free_to_change
+from infra.bootstrap import executor_of
 from infra.engines.server import EngineAt, RunningServer
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.measurement.run import RunContext
 from infra.reporting import Reporter
 from infra.settings import Settings
@@ -35,7 +35,7 @@ def prepare_control(
 ) -> tuple[RunContext, EngineAt]:
     """Install the control's engine and fetch its model, or find both there; the context is that of its run."""
     scenario = run.scenario
-    options = PrepareOptions(lease.lease_id, is_free_to_change(lease), paths.scratch)
+    options = PrepareOptions(lease.lease_id, lease.is_free_to_change, paths.scratch)
     prepared = executor_of(settings, lease).run(
         operations.prepare, Reporter(get_run_logger().info), scenario.engine, scenario.model, options
     )

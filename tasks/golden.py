@@ -7,7 +7,7 @@ from bench.machine.image_hash import content_of
 from bench.record import NightRecord
 from bench.suite.machine import regions_of
 from infra.agent import operations
-from infra.bootstrap import access_of, cloud_named, executor_of, image_cloud, is_rented, wait_for_machine
+from infra.bootstrap import access_of, cloud_named, executor_of, image_cloud, wait_for_machine
 from infra.clock import SystemClock
 from infra.clouds.abilities import ImageCloud
 from infra.clouds.cloud import Snapshot
@@ -15,7 +15,7 @@ from infra.images.generalize import generalize
 from infra.images.golden_image import delete_old_images, find_image, make_image
 from infra.images.power_off import power_off
 from infra.images.replicate import replicate_image
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.remote.deploy import lock_hashes
 from infra.remote.ssh_host import SshHost
 from infra.reporting import Reporter
@@ -51,8 +51,8 @@ def install(settings: Settings, lease: Lease, night: NightRecord) -> None:
     """Install everything that a night needs on the machine, except the model: also lm-eval and its tasks' data."""
     wait_for_machine(settings, lease)
     executor, reporter = executor_of(settings, lease), Reporter(get_run_logger().info)
-    executor.run(operations.check_machine, reporter, night.suite.machine, is_rented(lease))
-    executor.run(operations.ready_engine, reporter, night.suite.engine, is_rented(lease))
+    executor.run(operations.check_machine, reporter, night.suite.machine, lease.where.is_rented)
+    executor.run(operations.ready_engine, reporter, night.suite.engine, lease.where.is_rented)
     if night.suite.quality.lm_eval is not None:
         executor.run(operations.ready_lm_eval, reporter, night.suite.quality.lm_eval)
 

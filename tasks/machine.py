@@ -20,17 +20,13 @@ from infra.bootstrap import (
     cloud_named,
     clouds,
     executor_of,
-    is_free_to_change,
-    is_rented,
     ledger,
     ledger_file,
     unguarded_limit,
     wait_for_machine,
-    wanted_machine,
 )
 from infra.clock import SystemClock
 from infra.clouds.abilities import ImageCloud, Volume
-from infra.clouds.by_name import RENTED
 from infra.clouds.cloud import Cloud, Snapshot
 from infra.leases.acquire import take_lease
 from infra.leases.lease_reports import report_lease, report_night
@@ -40,7 +36,7 @@ from infra.leases.own_host import take_lease_of_free_host
 from infra.leases.release import explain_loss, release_lease
 from infra.leases.stage_budget import limit_of, spent_usd
 from infra.leases.watched_ledger import WatchedLedger
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.models.bucket_lookup import look_in_bucket
 from infra.reporting import Reporter
 from infra.settings import Settings
@@ -73,7 +69,7 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *
             f"nothing is rented until an earlier machine is released: {reaped.why()}; run `nightbench reap`"
         )
     cloud, book = cloud_named(settings, night.target), WatchedLedger(ledger_file(settings))
-    wanted = wanted_machine(night)
+    wanted = night.where.leased(night.suite.machine)
     request = lease_request_of(wanted, patience_s=settings.capacity_wait_s)
     vendor = cloud.gpu_vendor(wanted.kind) if isinstance(cloud, ImageCloud) else None
     request = replace(request, golden=golden, golden_vendor=vendor, limit=limit_of(night))
@@ -106,7 +102,7 @@ def teardown(settings: Settings, lease: Lease, volume: Volume | None = None) -> 
 def collect(settings: Settings, cloud: Cloud, lease: Lease, volume: Volume | None) -> None:
     """Copy the night's results from a machine and detach its volume; a machine that is off or gone is skipped."""
     log = get_run_logger()
-    silence = explain_loss(cloud, SystemClock(), lease) if is_rented(lease) else None
+    silence = explain_loss(cloud, SystemClock(), lease) if lease.where.is_rented else None
     if silence is not None:
         log.info("%s: no results can be collected", silence)
         return
@@ -124,7 +120,7 @@ def reach(settings: Settings, lease: Lease, requested: Machine) -> MachinePaths:
     """Wait until the machine runs commands, check that it is as requested, and create the folders of the night."""
     wait_for_machine(settings, lease)
     executor, reporter = executor_of(settings, lease), Reporter(get_run_logger().info)
-    checked = executor.run(operations.check_machine, reporter, requested, is_free_to_change(lease))
+    checked = executor.run(operations.check_machine, reporter, requested, lease.is_free_to_change)
     paths = executor.run(operations.prepare_paths, reporter, lease.machine_id or lease.lease_id)
     return replace(paths, scratch=Path(checked.scratch) if checked.scratch else None)
 
@@ -138,7 +134,7 @@ def prepare_machine(
     mount = mounted(settings, lease, volume) if volume else None
     lookup = look_in_bucket(settings, suite.model, log.info)
     options = PrepareOptions(
-        lease.lease_id, is_free_to_change(lease), paths.scratch, mount, lookup.model, suite.quality.lm_eval
+        lease.lease_id, lease.is_free_to_change, paths.scratch, mount, lookup.model, suite.quality.lm_eval
     )
     executor = executor_of(settings, lease)
     prepared = executor.run(operations.prepare, Reporter(log.info), suite.engine, suite.model, options)
@@ -164,7 +160,7 @@ def as_rented(settings: Settings, night: NightRecord, lease: Lease) -> NightReco
     with _REWRITING:
         whole = store.read_night(data, night.night)  # an earlier machine of this night may have been of another kind
         part = machine_night(whole, name)
-        kind = hardware_of(lease.kind) if is_rented(lease) and lease.kind else part.suite.machine.kind
+        kind = hardware_of(lease.kind) if lease.where.is_rented and lease.kind else part.suite.machine.kind
         done = [run for run in part.runs if store.is_done(data, part, run)]
         changed = with_machine_night(whole, on_kind(part, kind, done))
         if changed != whole:
@@ -176,4 +172,4 @@ def as_rented(settings: Settings, night: NightRecord, lease: Lease) -> NightReco
 
 def can_be_replaced(night: NightRecord) -> bool:
     """Whether another machine can be rented in place of a lost one."""
-    return night.target in RENTED
+    return night.where.is_rented

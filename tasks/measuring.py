@@ -13,10 +13,10 @@ from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra.agent import operations
 from infra.agent.operations import MachinePaths
-from infra.bootstrap import executor_for, executor_of, is_free_to_change, ledger
+from infra.bootstrap import executor_for, executor_of, ledger
 from infra.clouds.cloud import Snapshot
 from infra.engines.server import EngineAt, RunningServer
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.measurement.run import RunContext
 from infra.measurement.run import measure as measure_run
 from infra.models.models import PreparedModel
@@ -106,7 +106,7 @@ def _engine_of(settings: Settings, context: RunContext, run: PlannedRun, engine:
         return engine
     lease = ledger(settings).lease(context.lease.lease_id)
     reporter = Reporter(get_run_logger().info)
-    return executor_for(settings, context).run(operations.ready_engine, reporter, asked, is_free_to_change(lease))
+    return executor_for(settings, context).run(operations.ready_engine, reporter, asked, lease.is_free_to_change)
 
 
 @night_task("measure {run.scenario.name} #{run.repeat}")

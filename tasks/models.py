@@ -9,9 +9,9 @@ from bench.record import NightRecord
 from bench.suite.scenario import Scenario
 from infra.agent import operations
 from infra.agent.operations import MachinePaths, PrepareOptions
-from infra.bootstrap import executor_of, is_free_to_change, ledger_file
+from infra.bootstrap import executor_of, ledger_file
 from infra.leases.stage_budget import record_stage
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.models.bucket_lookup import bucket_cache, look_in_bucket
 from infra.models.models import PreparedModel
 from infra.models.parts import Part
@@ -64,7 +64,7 @@ def fetch_model(settings: Settings, lease: Lease, paths: MachinePaths, scenario:
     """Download a model to the machine's own disk, or find it there; its engine is found, or installed beside it."""
     log = get_run_logger()
     lookup = look_in_bucket(settings, scenario.model, log.info)
-    options = PrepareOptions(lease.lease_id, is_free_to_change(lease), paths.scratch, cached=lookup.model)
+    options = PrepareOptions(lease.lease_id, lease.is_free_to_change, paths.scratch, cached=lookup.model)
     executor = executor_of(settings, lease)
     prepared = executor.run(operations.prepare, Reporter(log.info), scenario.engine, scenario.model, options)
     return lookup.explain(prepared.model)

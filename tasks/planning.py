@@ -9,9 +9,9 @@ from prefect import get_run_logger
 
 from bench.record import NightRecord
 from bench.rerun import rerun_of
-from bench.suite.endpoint import is_endpoint
+from bench.suite.target import parse_target
 from infra.bootstrap import cloud_named, clouds, ledger_file
-from infra.clouds.static import StaticCloud, is_own
+from infra.clouds.static import StaticCloud
 from infra.engines.secret_environment import read_secrets, with_secrets
 from infra.leases.lease_reports import night_usd
 from infra.leases.leftovers import release_leftovers
@@ -35,10 +35,10 @@ def hold_machine(
     Raises MachineInUseError where another night holds it, unless this is to `wait`. A night elsewhere holds no lock: on
     a host of your own its lease does, for which this waits here or which is refused when the host is rented.
     """
-    planned = store.read_night(settings.data, resume).target if resume else target
-    if wait and is_own(planned):
-        _wait_for_host(settings, planned)
-    if planned != "local" and not is_endpoint(planned):
+    planned = store.read_night(settings.data, resume).where if resume else parse_target(target)
+    if wait and planned.host is not None:
+        _wait_for_host(settings, planned.name)
+    if not planned.is_here:
         yield lambda _night: None
         return
     lock = MachineLock(settings.machine_lock, settings.data)

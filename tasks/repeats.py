@@ -12,7 +12,6 @@ from bench.suite.pins import PinnedPrice
 from bench.suite.suite import Suite
 from catalog.read import machine_size, read_catalog
 from infra.bootstrap import clouds
-from infra.clouds.static import is_own
 from infra.leases.forecast import forecast
 from infra.loadgen.datasets import require_conversations
 from infra.settings import Settings
@@ -46,8 +45,8 @@ def plan_repeats(settings: Settings, night: NightRecord, prices: Sequence[Pinned
 
 def _place(settings: Settings, part: NightRecord, prices: Sequence[PinnedPrice]) -> HostPlan:
     price = forecast(settings, part, clouds(settings).get(part.target), pinned=prices).price
-    size = None if is_own(part.target) else machine_size(part.target, part.suite.machine.kind)
-    return HostPlan(price.usd_per_hour or 0.0, size, is_own=is_own(part.target))
+    size = machine_size(part.target, part.suite.machine.kind)
+    return HostPlan(price.usd_per_hour or 0.0, size, is_own=part.where.host is not None)
 
 
 def _why_too_long(suite: Suite, place: HostPlan, repeats: Mapping[str, int], run_s: Mapping[str, float]) -> str | None:

@@ -10,7 +10,7 @@ from infra.clock import SystemClock
 from infra.clouds.abilities import Volume
 from infra.hardware.volume_mount import unmount_script
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.remote.ssh_host import SshHost
 from infra.settings import Settings
 from tasks.task import night_task

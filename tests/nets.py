@@ -21,7 +21,7 @@ from infra.clouds.digitalocean import dead_man_switch
 from infra.leases.nets import nets_under
 from infra.leases.release import release_by_name, release_lease
 from infra.leases.watchdog import WatchedLease, watch
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.ledger.releases import record_release
 from infra.processes.identity import start_of
 from infra.reporting import silent

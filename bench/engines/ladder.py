@@ -16,7 +16,7 @@ def ladder_of(suite: Suite) -> tuple[Rung, ...]:
     """The suite's rungs; on GPUs those of its engine where the suite declares none. `ladder = []` means none."""
     if suite.ladder is not None:
         return suite.ladder
-    is_on_cpu = suite.machine.kind == "local" and not suite.machine.gpu_count
+    is_on_cpu = suite.machine.is_here and not suite.machine.gpu_count
     return () if is_on_cpu else ENGINES[suite.engine.name].LADDER
 
 

@@ -51,8 +51,3 @@ class Endpoint(Frozen):
             msg = "give gpu and gpu_count, or neither"
             raise ValueError(msg)
         return self
-
-
-def is_endpoint(target: str) -> bool:
-    """Whether a target is the URL of a server that already runs."""
-    return target.lower().startswith(("http://", "https://"))

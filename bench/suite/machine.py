@@ -49,13 +49,18 @@ class Machine(Frozen):
     lease_minutes: int = Field(default=60, ge=1)  # the machine is released after this time, whatever happens
 
     @property
+    def is_here(self) -> bool:
+        """Whether the suite is for this computer, and rents nothing."""
+        return self.kind == "local"
+
+    @property
     def least_gpu_count(self) -> int:
         """How many GPUs a machine has at least: a suite does not count those of a rented alternative."""
-        return self.gpu_count or int(self.kind != "local")
+        return self.gpu_count or int(not self.is_here)
 
     @model_validator(mode="after")
     def _is_for_rent(self) -> Self:
-        if self.kind == "local" and (self.alternatives or self.spot != "never"):
+        if self.is_here and (self.alternatives or self.spot != "never"):
             msg = "alternatives and spot need a rented machine: set machine.kind to the kind to rent"
             raise ValueError(msg)
         return self
@@ -73,7 +78,7 @@ RENTING = frozenset({"alternatives", "regions", "spot", "usd_per_hour_max", "bud
 
 def as_measured(machine: Machine) -> Machine:
     """The machine without what changes no result."""
-    name = machine.name if machine.kind == "local" else None
+    name = machine.name if machine.is_here else None
     return machine.model_copy(update={"kind": hardware_of(machine.kind), "name": name})
 
 

@@ -43,6 +43,7 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
     Run the same command again after an interruption: nights that ended are not measured again, and one that was cut off
     is resumed. Exits 1 if no change is found.
     """
+    from bench.suite.target import parse_target  # noqa: PLC0415
     from bench.trends.bisect import Bisection, candidates_between, leases_expected  # noqa: PLC0415
     from flows.bisect import known_versions, read_candidates, require_listed  # noqa: PLC0415
 
@@ -50,7 +51,7 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
     listed = read_candidates(images) if images else known_versions(data)
     require_listed(listed, (good, bad))
     names = candidates_between(listed, good, bad)
-    search = Bisection(metric=metric, suite=str(suite.absolute()), target=target, candidates=names)
+    search = Bisection(metric=metric, suite=str(suite.absolute()), target=parse_target(target).name, candidates=names)
     fewest, most = leases_expected(len(names))
     console.progress(
         f"{len(names)} candidates from {good} to {bad}: {fewest} nights at least, {most} at most; "
@@ -71,7 +72,7 @@ def _cost(suite: Path, target: str, fewest: int, most: int) -> str:
     from infra.loadgen.suite_file import make_night  # noqa: PLC0415
     from infra.loadgen.suite_lock import read_lock  # noqa: PLC0415
 
-    settings, target = read_settings(), planned_target(target)
+    settings, target = read_settings(), planned_target(target).name
     lock = read_lock(suite)
     night = make_night(suite, target, poc=False, is_draft=True)
     expected = forecast_night(settings, night, clouds(settings).get(target), None, () if lock is None else lock.prices)

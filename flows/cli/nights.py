@@ -24,6 +24,7 @@ from flows.show import console
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bench.suite.target import Target
     from infra.settings import Settings
 
 commands = typer.Typer()
@@ -50,20 +51,19 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
 
     Exits 1 if any run is rejected, failed or was not run, and 3 if another night measures on this computer.
     """
-    from bench.suite.endpoint import is_endpoint  # noqa: PLC0415
     from infra.processes.machine_lock import MachineLock  # noqa: PLC0415
     from infra.storage import store  # noqa: PLC0415
 
     settings = read_settings(accept_risk=accept_risk)
-    target = _checked_target(settings, suite, target, resume, poc=poc, force=force, apply_rules=apply_rules)
-    if (target == "local" or is_endpoint(target)) and not wait:
+    where = _checked_target(settings, suite, target, resume, poc=poc, force=force, apply_rules=apply_rules)
+    if where.is_here and not wait:
         MachineLock(settings.machine_lock, settings.data).require_free()  # before Prefect starts
     known = set(store.nights(settings.data))
     handle_stop_signals(settings.data)
     exit_code = 0
     decided = {"poc": poc, "wait": wait, "force": force, "apply_rules": apply_rules}
     try:
-        night = _run_nightly(suite, target, resume, decided)
+        night = _run_nightly(suite, where.name, resume, decided)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
         raise typer.Exit(exit_code_of(stop)) from stop
@@ -93,7 +93,7 @@ def _run_nightly(suite: Path, target: str, resume: str | None, decided: "Mapping
 
 def _checked_target(  # noqa: PLR0913 - each option is an argument
     settings: "Settings", suite: Path, target: str, resume: str | None, *, poc: bool, force: bool, apply_rules: bool
-) -> str:
+) -> "Target":
     """The target of a night; raises before Prefect starts where it is unknown or the suite cannot be run."""
     from infra.bootstrap import known_target, require_second_net  # noqa: PLC0415
     from infra.loadgen.suite_file import refuse_forced_resume, require_runnable  # noqa: PLC0415
@@ -105,9 +105,9 @@ def _checked_target(  # noqa: PLR0913 - each option is an argument
         from infra.storage.bucket import find_night  # noqa: PLC0415
 
         target = find_night(settings, resume, console.progress).target
-    target = known_target(settings, target)
-    require_second_net(settings, target)
-    return target
+    where = known_target(settings, target)
+    require_second_net(settings, where.name)
+    return where
 
 
 def _how_to_resume(settings: "Settings", night: "str | set[str]") -> str:
@@ -174,7 +174,8 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     from warehouse.judging.suite_expectations import require_expectations  # noqa: PLC0415
 
     settings = read_settings()
-    target = planned_target(target)
+    where = planned_target(target)
+    target = where.name
     night = make_night(suite, target, poc=poc, is_draft=True, apply_rules=apply_rules)
     require_expectations(night)
     lock = read_lock(suite)
@@ -187,7 +188,7 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     ]
     minutes = max(machine.lease_minutes for machine in night.suite.machines)
     unguarded = why_refused_unguarded(settings, target, minutes, expected.usd_per_hour)
-    whys = filter(None, (why_unreachable(settings, target), unguarded))
+    whys = filter(None, (why_unreachable(settings, where), unguarded))
     refused = [f"the night would be refused: {why}" for why in whys]
     dies = if_computer_dies(settings, target, minutes, expected.usd_per_hour)
     expected = expected.with_doubts((*unpinned, *refused, *([] if dies is None else [dies])))

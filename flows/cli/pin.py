@@ -45,9 +45,9 @@ def pin(suite: SuiteArgument) -> None:
 def _prices(settings: "Settings", suite: "Suite") -> "tuple[PinnedPrice, ...]":
     """The prices at every cloud with a token; none for a suite that rents nothing."""
     from infra.clouds.by_name import RENTED, set_up  # noqa: PLC0415
-    from infra.leases.price_pins import pin_prices  # noqa: PLC0415
+    from infra.leases.offers import pin_prices  # noqa: PLC0415
 
-    if suite.machine.kind == "local":
+    if suite.machine.is_here:
         return ()
     found = set_up(settings)
     if not found:

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bench.plan import cells
-from bench.suite.endpoint import is_endpoint
 from bench.suite.pins import moving_references
 from flows.show.console import line, print_json, table, warn
 from flows.show.points import is_long, point_rows, search_rows, show_merged, show_searches
@@ -38,7 +37,7 @@ def show_plan(
     starts = server_starts(night)
     title = f"{night.suite.name} on {night.target}: {len(rows)} runs"
     table(point_rows(night) if short else rows, title if starts == 1 else f"{title}, {starts} server starts")
-    if night.target == "local" and night.suite.local is not None:
+    if night.where.is_scaled and night.suite.local is not None:
         line("scaled to this computer by the suite's [local] table: its numbers say nothing of the suite's own machine")
     for change in night.applied:
         line(f"changed by --apply-rules: {change}")
@@ -46,7 +45,7 @@ def show_plan(
     show_searches(night)
     show_repeats(night.repeats)
     show_machines(expected, short=short)
-    if night.target != "local" and not is_endpoint(night.target):
+    if not night.where.is_here:
         show_nets(nets)
     for doubt in expected.doubts:
         warn(doubt)

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bench.plan import model_loads
-from bench.suite.endpoint import is_endpoint
 from flows.show.console import line, table
 from flows.show.points import in_short
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 def _show_machine(night: "NightRecord", expected: "Forecast", *, short: bool) -> None:
     """Print the expected time and cost of a night of one machine, and its memory."""
-    if is_endpoint(night.target):
+    if night.where.url is not None:
         _on_endpoint(night, expected, short=short)
     elif expected.needs:
         _on_own_host(night, expected, short=short)

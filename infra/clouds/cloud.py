@@ -84,7 +84,8 @@ class Leftover:
 class Cloud(Protocol):
     """Rents machines and releases them.
 
-    Every method may raise CloudError where the cloud does not answer, and CloudDeniedError where it denies access.
+    A subclass inherits the methods of a cloud without accounts, regions and leftovers. Every method may raise
+    CloudError where the cloud does not answer, and CloudDeniedError where it denies access.
     """
 
     name: str
@@ -104,7 +105,7 @@ class Cloud(Protocol):
 
         None where a cloud has no accounts, or does not say.
         """
-        ...
+        return None
 
     def offers(self) -> list[Offer]:
         """What can be rented now, cheapest first, one offer for each kind and region."""
@@ -112,7 +113,7 @@ class Cloud(Protocol):
 
     def regions(self) -> list[str]:
         """Every region; empty where the cloud has none to choose from."""
-        ...
+        return []
 
     def rent(self, order: MachineOrder) -> CloudMachine:
         """Request one machine of this name, once.
@@ -140,11 +141,11 @@ class Cloud(Protocol):
 
     def leftovers(self) -> list[Leftover]:
         """Every key, volume and snapshot whose name has our prefix."""
-        ...
+        return []
 
     def remove(self, leftover: Leftover) -> None:
         """Request once that it is deleted; does nothing if it is already gone."""
-        ...
+        del leftover
 
 
 def time_at(cloud: Cloud, clock: Clock) -> datetime:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from bench.machine.names import PREFIX, MachineName
 from infra.clock import Clock, SystemClock
-from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer
+from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer
 from infra.engines import container
 from infra.processes import detached
 
 STOP_PATIENCE_S = 15.0
 
 
-class LocalCloud:
+class LocalCloud(Cloud):
     """Machines are folders under `machines/`, each with the pid files and logs of its processes."""
 
     name = "local"
@@ -29,16 +29,9 @@ class LocalCloud:
         """The time on this computer."""
         return self._clock.now()
 
-    def account(self) -> None:
-        """None: this computer has no accounts."""
-
     def offers(self) -> list[Offer]:
         """One kind, at no cost."""
         return [Offer(kind="local", usd_per_hour=0.0)]
-
-    def regions(self) -> list[str]:
-        """None: this computer has no regions."""
-        return []
 
     def rent(self, order: MachineOrder) -> CloudMachine:
         """Create the machine's folder; its id is the lease's."""
@@ -79,10 +72,3 @@ class LocalCloud:
                     detached.end_session(session, STOP_PATIENCE_S)
             detached.end(detached.marked(machine_id), patience_s=2.0)
         shutil.rmtree(folder, ignore_errors=True)
-
-    def leftovers(self) -> list[Leftover]:
-        """None: only machines are created here."""
-        return []
-
-    def remove(self, leftover: Leftover) -> None:
-        """Do nothing: there is no leftover."""

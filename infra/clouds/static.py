@@ -3,10 +3,9 @@
 A host's key must be in your known_hosts file before the first connection.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,58 +21,29 @@ from bench.errors import (
     UsageError,
 )
 from bench.machine.names import PREFIX, MachineName
-from bench.suite.machine import Machine
+from bench.suite.target import OWN, OwnHost
 from infra.clock import Clock, poll
-from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer
+from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer
 from infra.clouds.host_lease import LEASE, end, read_lease, take, this_process, who
 from infra.remote.deploy import HOME
 from infra.remote.host import Access, Host
 from infra.remote.host_lock import LockRefusal, look_script, read_refusal
-from infra.remote.ssh_connection import SSH_PORT, known_host_key, known_name
+from infra.remote.ssh_connection import known_host_key, known_name
 from infra.reporting import Say
 
 WAIT_POLL_S = 10.0  # between two looks at a host that another night holds
-KIND = "own"  # the only kind of machine that such a host offers
 KEY_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
 KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
-_TARGET = re.compile(r"ssh:(?P<user>[\w.-]+)@(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\])(?::(?P<port>\d{1,5}))?")
 
 
-@dataclass(frozen=True)
-class OwnHost:
-    """Your own host, as a target names it."""
-
-    user: str
-    address: str
-    port: int
-
-    def __str__(self) -> str:
-        """The target in its full form, the same for every spelling of it."""
-        address = f"[{self.address}]" if ":" in self.address else self.address
-        return f"ssh:{self.user}@{address}:{self.port}"
-
-
-def is_own(target: str) -> bool:
-    """Whether a target is your own host."""
-    return target.startswith("ssh:")
-
-
-def parse_target(target: str) -> OwnHost:
-    """Parse `ssh:user@host[:port]`; UsageError where it has another form."""
-    found = _TARGET.fullmatch(target)
-    if found is None or not 0 < int(found["port"] or SSH_PORT) < 1 << 16:
-        raise UsageError(f"--target {target!r} must have the form ssh:user@host or ssh:user@host:port")
-    return OwnHost(found["user"], found["host"].strip("[]"), int(found["port"] or SSH_PORT))
-
-
-def read_access(target: str, key: Path | None, known_hosts: Path | None) -> Access:
+def read_access(own: OwnHost, key: Path | None, known_hosts: Path | None) -> Access:
     """How to reach your own host; UsageError where no private key is found or the host key is unknown."""
-    own, home = parse_target(target), Path.home() / ".ssh"
+    home = Path.home() / ".ssh"
     keys = [key] if key is not None else [home / name for name in KEY_NAMES]
     private = next((path for path in keys if path.is_file()), None)
     if private is None:
         tried = ", ".join(map(str, keys))
-        raise UsageError(f"no SSH key found at {tried}: set NIGHTBENCH_SSH_KEY to the private key for {target}")
+        raise UsageError(f"no SSH key found at {tried}: set NIGHTBENCH_SSH_KEY to the private key for {own}")
     return Access(own.address, own.port, own.user, private, _known_key(own, known_hosts or home / "known_hosts"))
 
 
@@ -87,12 +57,7 @@ def _known_key(own: OwnHost, file: Path) -> str:
     )
 
 
-def machine_on_own_host(machine: Machine) -> Machine:
-    """A suite's [machine] table for your own host, where only the length of the lease counts."""
-    return Machine(kind=KIND, lease_minutes=machine.lease_minutes)
-
-
-class StaticCloud:
+class StaticCloud(Cloud):
     """Your own host. A lease file on it, created by the first lease, records which lease holds it.
 
     The host's clock says whether that lease has expired: the clocks of those who look may differ by hours.
@@ -101,8 +66,9 @@ class StaticCloud:
     settle_s = 0.0
     is_shared = True  # a lease of another data folder on the same host must not be ended
 
-    def __init__(self, target: str, reach: Callable[[], Host], clock: Clock, prefix: str = PREFIX) -> None:
-        self.name = target
+    def __init__(self, own: OwnHost, reach: Callable[[], Host], clock: Clock, prefix: str = PREFIX) -> None:
+        self.name = str(own)
+        self._address = own.address
         self.prefix = prefix
         self._reach = reach
         self._clock = clock
@@ -127,9 +93,6 @@ class StaticCloud:
         host_s, at_s = self._host_time or (self._clock.now().timestamp(), self._clock.monotonic())
         return datetime.fromtimestamp(host_s + self._clock.monotonic() - at_s, UTC)
 
-    def account(self) -> None:
-        """None: a host has no accounts."""
-
     def _read_lease(self, host: Host) -> tuple[dict[str, Any] | None, float]:
         """The lease that holds the host, and the time there, which is kept."""
         held, host_now_s = read_lease(host)
@@ -138,11 +101,7 @@ class StaticCloud:
 
     def offers(self) -> list[Offer]:
         """The host itself, at no cost."""
-        return [Offer(kind=KIND, usd_per_hour=0.0)]
-
-    def regions(self) -> list[str]:
-        """None: a host has no regions."""
-        return []
+        return [Offer(kind=OWN, usd_per_hour=0.0)]
 
     def rent(self, order: MachineOrder) -> CloudMachine:
         """Take the host for this lease; HostInUseError names the lease that holds it.
@@ -216,9 +175,8 @@ class StaticCloud:
 
     def _found(self, held: dict[str, Any], host_now_s: float) -> CloudMachine:
         name, since = str(held["name"]), str(held["since"])
-        address = parse_target(self.name).address
         began = datetime.fromisoformat(since)
-        found = CloudMachine(name, name, address=address, kind=KIND, usd_per_hour=0.0, created_at=began)
+        found = CloudMachine(name, name, address=self._address, kind=OWN, usd_per_hour=0.0, created_at=began)
         return replace(found, has_expired=self._is_past(held, host_now_s))
 
     def find_by_id(self, machine_id: str) -> CloudMachine | None:
@@ -241,10 +199,3 @@ class StaticCloud:
             held, _ = self._read_lease(host)
             if held is not None and held["name"] == machine_id:
                 end(host, held)
-
-    def leftovers(self) -> list[Leftover]:
-        """None: nothing else is created on a host."""
-        return []
-
-    def remove(self, leftover: Leftover) -> None:
-        """Do nothing: there is no leftover."""

@@ -27,7 +27,8 @@ from infra.leases.activation import ActivationTimeouts, AttemptFailure, wait_unt
 from infra.leases.create import create, search
 from infra.leases.offers import BILLED_MINUTES_MIN, LeaseRequest, fitting, image_for, why_too_dear
 from infra.leases.release import ReleaseTarget, destroy, release_lease
-from infra.ledger.ledger import Intent, Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Intent, Ledger
 from infra.reporting import Say, silent
 
 TRIES_PER_OFFER = 2  # in one round, where its machine was created and did not become active

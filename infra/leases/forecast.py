@@ -10,13 +10,11 @@ from bench.cost.night_forecast import MachineForecast, NightForecast, night_fore
 from bench.errors import CloudDeniedError, LeaseError
 from bench.machine_nights import machine_nights
 from bench.record import NightRecord
-from bench.suite.endpoint import is_endpoint
 from bench.suite.machine import Machine
 from bench.suite.pins import PinnedPrice
 from catalog.engine_check import doubts_of_engine
 from catalog.read import machine_size, read_catalog
 from infra.clouds.cloud import Cloud
-from infra.clouds.static import is_own
 from infra.engines.secret_environment import secret_doubts
 from infra.leases.offers import fitting, lease_request_of
 from infra.settings import Settings
@@ -33,7 +31,7 @@ def forecast_night(
     found = [
         MachineForecast(one, forecast(settings, one, cloud, download_mb_per_s, pinned)) for one in machine_nights(night)
     ]
-    return night_forecast(night, found, is_parallel=night.target != "local" and not is_own(night.target))
+    return night_forecast(night, found, is_parallel=night.where.is_rented)
 
 
 def forecast(
@@ -53,9 +51,9 @@ def forecast(
     catalog, machine = read_catalog(), night.suite.machine
     speed = download_mb_per_s * 1e6 if download_mb_per_s else None
     assumed = Assumptions(bool(settings.s3_bucket), settings.s3_endpoint, speed)
-    if is_endpoint(night.target):
+    if night.where.url is not None:
         return forecast_endpoint(night, catalog)
-    if is_own(night.target):
+    if night.where.host is not None:
         expected = forecast_own_host(night, catalog, assumed)
     else:
         size = machine_size(night.target, machine.kind)

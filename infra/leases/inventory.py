@@ -10,7 +10,8 @@ from catalog.read import read_catalog
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
 from infra.leases.reaper import Reaped, Records, Round, isolated, read_records
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from infra.ledger.volumes import VolumeBook
 from infra.models.bucket_cache import cached_models, remove_model
 from infra.models.bucket_lookup import QUICK

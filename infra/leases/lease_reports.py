@@ -5,7 +5,8 @@ from pathlib import Path
 from bench.errors import LedgerError
 from bench.record import LeaseAttempt, LeaseReport
 from infra.clock import SystemClock
-from infra.ledger.ledger import Attempt, Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Attempt, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.reporting import Say
 from infra.storage import store

@@ -10,7 +10,8 @@ from catalog.read import read_catalog
 from infra.clouds.abilities import ImageCloud
 from infra.clouds.cloud import Cloud
 from infra.leases.watchdog import is_watched
-from infra.ledger.ledger import Attempt, Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Attempt, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import RecordedVolume
 from infra.models.bucket_cache import cached_models

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from bench.errors import LeaseError
 from bench.suite.machine import SPOT_ENDING, Machine, Spot
-from infra.clouds.cloud import Offer, Snapshot
+from bench.suite.pins import PinnedPrice
+from infra.clouds.cloud import Cloud, Offer, Snapshot
 from infra.leases.nets import why_unguarded
 
 BILLED_MINUTES_MIN = 5.0  # the highest minimum charge known for a GPU machine
@@ -58,6 +60,21 @@ def kinds_of(machine: Machine) -> tuple[str, ...]:
     """Every kind that a suite may rent, in the order of trying."""
     choices = lease_request_of(machine).choices
     return tuple(kind for choice in choices for kind in _kinds(choice.kind, machine.spot))
+
+
+def pin_prices(cloud: Cloud, machine: Machine) -> tuple[PinnedPrice, ...]:
+    """The lowest price of each kind that the suite may rent, its spot variants included; a kind not offered has none.
+
+    Raises CloudError if the cloud does not list its prices.
+    """
+    wanted, today = kinds_of(machine), datetime.now(UTC).date()
+    lowest: dict[str, float] = {}
+    for offer in cloud.offers():
+        if offer.kind in wanted:
+            lowest[offer.kind] = min(offer.usd_per_hour, lowest.get(offer.kind, offer.usd_per_hour))
+    return tuple(
+        PinnedPrice(cloud=cloud.name, kind=kind, usd_per_hour=usd, as_of=today) for kind, usd in lowest.items()
+    )
 
 
 def after_spending(request: LeaseRequest, spent_usd: float) -> LeaseRequest:

@@ -6,7 +6,8 @@ from infra.clouds.cloud import Cloud
 from infra.clouds.static import StaticCloud
 from infra.leases.acquire import take_lease
 from infra.leases.offers import LeaseRequest
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from infra.reporting import Say
 
 

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterable
 
 from infra.clouds.cloud import Cloud
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 
 
 def prefix_of(lease: Lease, usual: str) -> str:

@@ -14,7 +14,8 @@ from bench.machine.names import MachineName
 from infra.clock import Clock, poll
 from infra.clouds.cloud import Cloud, look_every_s
 from infra.leases.tags import remove_tags_of
-from infra.ledger.ledger import Attempt, Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Attempt, Ledger
 from infra.reporting import Say, silent
 
 LOOKS_FOR_GONE = 8  # while a cloud's lists settle: one each 15 s where that takes two minutes

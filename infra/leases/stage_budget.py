@@ -10,7 +10,8 @@ from bench.record import NightRecord, PlannedRun
 from bench.suite.machine import hardware_of
 from catalog.read import read_catalog
 from infra.clock import SystemClock
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from infra.ledger.stage_costs import StageBook, UnderWay
 
 

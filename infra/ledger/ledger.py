@@ -5,9 +5,9 @@ import socket
 import sqlite3
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import psutil
 
@@ -15,11 +15,11 @@ from bench.errors import LedgerError
 from bench.record import AttemptOutcome
 from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction, unusable
+from infra.ledger.lease import Lease
 from infra.ledger.schema import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
-from infra.processes.identity import has_exited, is_seen, own_start
+from infra.processes.identity import own_start
 from nights.durable import make_folder
 
-State = Literal["intended", "held", "releasing", "released"]
 REFUSED = "nothing is rented without it"
 
 
@@ -42,74 +42,6 @@ class Intent:
     account: str | None = None  # at the cloud; None: it has none, or does not say
     cloud_ahead_s: float = 0.0  # the cloud's clock, minus this computer's
     lasts_s: float | None = None  # from this request to the expiry
-
-
-@dataclass(frozen=True)
-class Lease:
-    """One lease. `machine_id` is None until the cloud replied, `address` until the machine is active; times are UTC."""
-
-    lease_id: str
-    night: str
-    cloud: str
-    account: str | None  # that the machine was rented in; None: unknown, as in rows of earlier versions
-    name: str | None
-    attempt: int
-    machine_id: str | None
-    address: str | None
-    kind: str | None
-    region: str | None
-    is_spot: bool
-    state: State
-    usd_per_hour: float
-    budget_usd: float | None
-    image: str | None  # that it booted: the suite's image, or a golden image's id; None: the cloud's default
-    machine: str | None  # its name in a suite of several machines
-    earlier_usd: float  # the cost of the lease's earlier machines
-    owner_host: str | None  # None: written before hosts were recorded, so on this one
-    owner_pid: int
-    owner_began_at: float
-    owner_start: str | None  # its boot, PID namespace and clock ticks; None: written before they were recorded
-    heartbeat_at: datetime | None
-    intended_at: datetime
-    rented_at: datetime | None
-    expires_at: datetime  # by the cloud's clock
-    cloud_ahead_s: float  # the cloud's clock, minus that of the computer that rented
-    lasts_s: float | None  # from the last request to the expiry; None: written before it was recorded
-    released_at: datetime | None
-
-    def is_seen(self) -> bool:
-        """Whether the process that took this lease would be seen from here: on this host, boot and PID namespace."""
-        is_here = self.owner_host in (None, socket.gethostname())
-        return is_here and (self.owner_start is None or is_seen(self.owner_start))
-
-    def is_orphan(self) -> bool:
-        """Whether the process that took this lease is known to have exited; its pid may belong to another one by now.
-
-        Of a process that cannot be seen from here nothing is known: only the lease's expiry counts then. A step of this
-        computer's clock changes nothing.
-        """
-        return self.is_seen() and has_exited(self.owner_pid, self.owner_start)
-
-    def is_own(self) -> bool:
-        """Whether this process took it."""
-        if self.owner_pid != os.getpid() or self.owner_host not in (None, socket.gethostname()):
-            return False
-        return self.owner_start in (None, own_start())
-
-    def is_overdue(self, now: datetime) -> bool:
-        """Whether this lease has expired; `now` is the cloud's time."""
-        return now > self.expires_at
-
-    def expires_here_at(self) -> datetime:
-        """When it expires by the clock of the computer that rented."""
-        return self.expires_at - timedelta(seconds=self.cloud_ahead_s)
-
-    def usd(self, now: datetime) -> float:
-        """Its cost until now, or until its release, with the machines of earlier attempts."""
-        if self.rented_at is None:
-            return self.earlier_usd
-        hours = ((self.released_at or now) - self.rented_at).total_seconds() / 3600
-        return self.earlier_usd + max(0.0, hours) * self.usd_per_hour  # the clock may have been set back
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from bench.errors import LedgerError
 from bench.record import StageCost
 from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS stages (

@@ -15,7 +15,7 @@ from bench.plan import order_seed, plan_runs
 from bench.record import NightRecord, PlannedRun
 from bench.suite.attach import NAME as ENDPOINT
 from bench.suite.attach import attached, reasons_against
-from bench.suite.endpoint import Endpoint, is_endpoint
+from bench.suite.endpoint import Endpoint
 from bench.suite.model import Model
 from bench.suite.parse import parse_source
 from bench.suite.pins import require_pins
@@ -23,9 +23,9 @@ from bench.suite.scaling import scaled
 from bench.suite.scenario import Scenario
 from bench.suite.source import EXTENDS, Place, SuiteFile, SuiteSource
 from bench.suite.suite import Suite
+from bench.suite.target import Target, parse_target
 from catalog.engine_check import require_servable, with_rules_applied
 from catalog.read import machine_size
-from infra.engines.endpoint_url import parse_url
 from infra.engines.secret_environment import key_variable
 from infra.loadgen import datasets
 from infra.loadgen.suite_lock import resolve_tracked, with_lock
@@ -39,12 +39,13 @@ def read_suite(path: Path, *, is_draft: bool = False, target: str | None = None)
     where it says how.
     """
     asked, source = parse_suite_file(path)
-    if target is not None and is_endpoint(target):
+    where = None if target is None else parse_target(target)
+    if where is not None and where.url is not None:
         if not is_draft:
             key_variable(asked.endpoint or Endpoint())
-        return _attached(asked, source, target), hashlib.sha256(source.text.encode()).hexdigest()
+        return _attached(asked, source, where.url), hashlib.sha256(source.text.encode()).hexdigest()
     _require_own_engine(asked, source, target)
-    local = asked.local if target == "local" else None
+    local = asked.local if where is not None and where.is_scaled else None
     suite = with_lock(asked, path) if local is None else scaled(asked, local)
     if not is_draft:
         require_pins(suite, source)
@@ -52,15 +53,15 @@ def read_suite(path: Path, *, is_draft: bool = False, target: str | None = None)
     return suite, hashlib.sha256(source.text.encode()).hexdigest()
 
 
-def _attached(asked: Suite, source: SuiteSource, target: str) -> Suite:
+def _attached(asked: Suite, source: SuiteSource, url: str) -> Suite:
     """The suite as a server that already runs is measured by it; SuiteError where it asks for more than a load."""
     against = list(reasons_against(asked))
     if against:
         raise SuiteError(
-            f"{source.where}: the suite cannot be measured on a server that already runs, {target}: "
+            f"{source.where}: the suite cannot be measured on a server that already runs, {url}: "
             f"{'; '.join(against)}; nothing was sent: leave it out, or give that part a suite of its own"
         )
-    return datasets.find_inputs(attached(asked, parse_url(target)), source)
+    return datasets.find_inputs(attached(asked, url), source)
 
 
 def _require_own_engine(asked: Suite, source: SuiteSource, target: str | None) -> None:
@@ -153,7 +154,7 @@ def require_runnable(path: Path, target: str, *, poc: bool, force: bool = False,
     """
     suite, _digest = read_suite(path, target=target)
     suite = with_rules_applied(suite, target)[0] if apply_rules else suite
-    _require_runs(suite, plan_runs(suite, suite.seed, poc=poc), target, path, force=force)
+    _require_runs(suite, plan_runs(suite, suite.seed, poc=poc), parse_target(target), path, force=force)
 
 
 def refuse_forced_resume(resume: str | None, *, force: bool, apply_rules: bool = False) -> None:
@@ -167,23 +168,23 @@ def refuse_forced_resume(resume: str | None, *, force: bool, apply_rules: bool =
 
 
 def _require_runs(
-    suite: Suite, runs: tuple[PlannedRun, ...], target: str, path: Path, *, force: bool
+    suite: Suite, runs: tuple[PlannedRun, ...], target: Target, path: Path, *, force: bool
 ) -> tuple[str, ...]:
-    if is_endpoint(target):
+    if target.url is not None:
         return ()  # it is served already
     _require_a_place(suite, target, path)
-    forced = require_servable(suite, runs, target, path, force=force)
+    forced = require_servable(suite, runs, target.name, path, force=force)
     require_rungs(suite, str(path))
     return forced
 
 
-def _require_a_place(suite: Suite, target: str, path: Path) -> None:
+def _require_a_place(suite: Suite, target: Target, path: Path) -> None:
     """Raise SuiteError where a suite of several machines is to run on one host of one's own."""
     names = [str(machine.name) for machine in suite.machines]
-    if len(names) > 1 and target.startswith("ssh:"):
+    if len(names) > 1 and target.host is not None:
         raise SuiteError(
-            f"{path} runs on {len(names)} machines ({', '.join(names)}), and --target {target} is one host: "
-            "use --target digitalocean, or --target local for its [local] size"
+            f"{path} runs on {len(names)} machines ({', '.join(names)}), and --target {target.name} is one host: "
+            "use --target with a cloud, or --target local for its [local] size"
         )
 
 
@@ -204,12 +205,13 @@ def make_night(
     that cannot be served: otherwise SuiteError. A draft resolves no tag. With `apply_rules` the fixes that the engine's
     rules name are applied.
     """
-    target = parse_url(target) if is_endpoint(target) else target
+    where = parse_target(target)
+    target = where.name
     parsed, digest = read_suite(suite, is_draft=is_draft, target=target)
     parsed, applied = with_rules_applied(parsed, target) if apply_rules else (parsed, ())
     forced: tuple[str, ...] = ()
     if not is_draft:
-        forced = _require_runs(parsed, plan_runs(parsed, parsed.seed, poc=poc), target, suite, force=force)
+        forced = _require_runs(parsed, plan_runs(parsed, parsed.seed, poc=poc), where, suite, force=force)
         parsed = resolve_tracked(parsed)
     started_at = datetime.now(UTC)
     name = f"{started_at:%Y-%m-%dT%H%M%S}Z"

@@ -24,7 +24,8 @@ from infra.leases.ledger_recovery import open_ledger
 from infra.leases.reaper import Reaped, reap
 from infra.leases.release import explain_loss, release_lease
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import LeaseKeys, keys_of

@@ -20,7 +20,7 @@ from infra.bootstrap import ledger
 from infra.clock import SystemClock
 from infra.clouds.host_lease import LEASE
 from infra.engines.server import RunningServer
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.processes import detached
 from infra.processes.detached import MARK
 from infra.processes.file_lock import try_lock

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.errors import NightbenchError
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from tests.chaos.flow import live, note, reap_beside, reap_once
 from tests.chaos.own_host import (
     BREACHES,

@@ -12,8 +12,9 @@ import pytest
 
 from bench.errors import LostConnectionError
 from bench.machine.names import MachineName
+from bench.suite.target import OWN, parse_target
 from infra.clouds.cloud import MachineOrder, Offer
-from infra.clouds.static import KIND, StaticCloud
+from infra.clouds.static import StaticCloud
 from infra.ledger.ledger import Intent, Ledger
 from infra.remote.host import Host
 from infra.settings import Settings
@@ -71,8 +72,10 @@ def machine(place: Place) -> HeldMachine:
     assert place.own_host is not None
     clock, home = VirtualClock(place.clock), place.own_host
     name = MachineName("01k9x", 1, clock.now() + timedelta(seconds=HOUR_S))
-    cloud = StaticCloud(TARGET, lambda: cast("Host", ShellHost(home)), clock)
-    cloud.rent(MachineOrder(name, Offer(KIND, 0.0), NIGHTS[0]))
+    own = parse_target(TARGET).host
+    assert own is not None
+    cloud = StaticCloud(own, lambda: cast("Host", ShellHost(home)), clock)
+    cloud.rent(MachineOrder(name, Offer(OWN, 0.0), NIGHTS[0]))
     ledger = Ledger(place.ledger_file, clock)
     ledger.intend("01k9x", Intent(NIGHTS[0], TARGET, 0.0, clock.now() + timedelta(seconds=HOUR_S), str(name)))
     ledger.hold("01k9x", str(name))

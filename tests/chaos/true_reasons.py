@@ -10,7 +10,8 @@ from bench.engines.ladder import fallback_run
 from bench.record import NightRecord, PlannedRun, RunRecord
 from bench.suite.machine import hardware_of
 from flows.ending import INTERRUPTED, TERMINATED
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from infra.storage import store
 from infra.storage.failed_starts import read_failed_starts
 from tests.chaos.engine_faults import UNFIT_WORDS, logged_line

@@ -230,7 +230,7 @@ def test_what_a_server_that_already_runs_cannot_be_asked_is_refused_before_anyth
     [
         ("http://user:secret@host", "has a user or a password"),
         ("http://host/v1", "without a path"),
-        ("https://host:x", "is not a URL"),
+        ("https://host:x", "must have the form"),
         ("http://", "must have the form"),
     ],
 )

@@ -10,7 +10,7 @@ from flows.models import MachineModels
 from infra.agent.operations import MachinePaths
 from infra.bootstrap import ledger
 from infra.hardware.host_facts import read_host
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.ledger.stage_costs import StageBook
 from infra.loadgen.suite_file import make_night
 from infra.measurement.run import RunContext

@@ -12,7 +12,7 @@ from prefect import flow
 
 from bench.record import NightRecord
 from infra.agent.operations import MachinePaths
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.loadgen.suite_file import make_night
 from tasks.machine import provision, reach, teardown
 from tests.flows.conftest import NightFixture

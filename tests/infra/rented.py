@@ -17,7 +17,8 @@ from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import Reaped, reap
 from infra.leases.release import explain_loss, release_lease
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from infra.processes.identity import own_start
 from infra.remote.ssh_keys import LeaseKeys
 from tests.emulators.digitalocean import Emulator

@@ -20,10 +20,9 @@ from bench.errors import (
 )
 from bench.machine.names import PREFIX, MachineName, is_alike
 from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, MachineOrder, Offer
-from infra.clouds.digitalocean.base_images import base_image, gpu_vendor
 from infra.clouds.digitalocean.client import Calls, TimedClient, page_of
 from infra.clouds.digitalocean.images import ImageCalls
-from infra.clouds.digitalocean.parsing import by_id, leftover_of, machine_of, offers_of
+from infra.clouds.digitalocean.parsing import base_image, by_id, gpu_vendor, leftover_of, machine_of, offers_of
 from infra.clouds.digitalocean.tags import TagCalls, with_tags
 from infra.clouds.digitalocean.volumes import VolumeCalls
 from infra.remote.ssh_keys import LeaseKeys, fingerprint, keys_of

@@ -2,15 +2,34 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from bench.machine.names import last_used
 from bench.suite.machine import SPOT_ENDING
 from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, Offer, Snapshot, Status
-from infra.clouds.digitalocean.base_images import gpu_vendor
 from infra.settings import PricedSize
 
 STATUS: dict[str, Status] = {"new": "new", "active": "active", "off": "off", "archive": "off"}
+# The cloud refuses an image with the GPU driver of another vendor.
+Vendor = Literal["amd", "nvidia"]
+AMD, ONE_NVIDIA, MANY_NVIDIA, WITHOUT_GPU = "gpu-amd-base", "gpu-h100x1-base", "gpu-h100x8-base", "ubuntu-24-04-x64"
+
+
+def gpu_vendor(kind: str) -> Vendor | None:
+    """Return the vendor of a size's GPUs by its slug, such as `gpu-mi300x1-192gb`; None for a size without GPUs."""
+    if not kind.startswith("gpu-"):
+        return None
+    return "amd" if kind.startswith("gpu-mi") else "nvidia"
+
+
+def base_image(kind: str) -> str:
+    """Return the slug of the base image with the driver for a size's GPUs."""
+    vendor = gpu_vendor(kind)
+    if vendor is None:
+        return WITHOUT_GPU
+    if vendor == "amd":
+        return AMD
+    return MANY_NVIDIA if "x8-" in kind else ONE_NVIDIA
 
 
 def offers_of(sizes: Iterable[Mapping[str, Any]], priced_sizes: Mapping[str, PricedSize]) -> list[Offer]:

@@ -10,11 +10,11 @@ from typing import Literal
 
 from bench.errors import CloudError, LostReplyError
 from bench.machine.names import MachineName
+from bench.suite.target import OWN, OwnHost
 from infra.clock import Clock, SystemClock
 from infra.clouds.cloud import Cloud, MachineOrder
 from infra.clouds.local import LocalCloud
-from infra.clouds.static import KIND as OWN
-from infra.clouds.static import OwnHost, StaticCloud
+from infra.clouds.static import StaticCloud
 from infra.remote.host import Access
 from infra.remote.ssh_host import SshHost
 from tests.emulators.command_cloud.account import KIND as SCRIPTS_KIND
@@ -72,10 +72,10 @@ def own_host(folder: Path) -> Iterator[Scene]:
     """Open a host behind a real sshd, which a night of another team may hold."""
     with running_machine(folder / "far", make_key(folder / "client")) as sshd:
         access = Access(sshd.address, sshd.port, "root", folder / "client", sshd.host_public_key)
-        target = str(OwnHost(access.user, access.address, access.port))
+        own = OwnHost(access.user, access.address, access.port)
 
         def opened(prefix: str) -> StaticCloud:
-            return StaticCloud(target, lambda: SshHost(access, patience_s=30, connect_s=30), SystemClock(), prefix)
+            return StaticCloud(own, lambda: SshHost(access, patience_s=30, connect_s=30), SystemClock(), prefix)
 
         def hold() -> Callable[[], bool]:
             theirs = opened("theirs")

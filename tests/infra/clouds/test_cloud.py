@@ -17,7 +17,8 @@ from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import reap
 from infra.leases.release import release_lease
-from infra.ledger.ledger import Intent, Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Intent, Ledger
 from infra.processes import detached
 from infra.processes.environment import child_environment
 

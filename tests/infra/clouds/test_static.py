@@ -18,9 +18,10 @@ import pytest
 
 from bench.errors import CloudDeniedError, CloudError, CloudRefusedError, HostInUseError, MachineInUseError, UsageError
 from bench.machine.names import MachineName
+from bench.suite.target import OwnHost
 from infra.clock import SystemClock, poll
 from infra.clouds.cloud import MachineOrder
-from infra.clouds.static import OwnHost, StaticCloud, parse_target, read_access
+from infra.clouds.static import StaticCloud, read_access
 from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.own_host import take_lease_of_free_host
@@ -50,7 +51,7 @@ def target_of(access: Access) -> OwnHost:
 
 
 def cloud_of(access: Access) -> StaticCloud:
-    return StaticCloud(str(target_of(access)), lambda: SshHost(access, patience_s=1, connect_s=2), SystemClock())
+    return StaticCloud(target_of(access), lambda: SshHost(access, patience_s=1, connect_s=2), SystemClock())
 
 
 def order(cloud: StaticCloud, lease_id: str, hours: float = 1.0) -> MachineOrder:
@@ -84,14 +85,14 @@ class SetOff(SystemClock):
 
 
 def computer(access: Access, clock_off_h: float) -> StaticCloud:
-    return StaticCloud(str(target_of(access)), lambda: SshHost(access, patience_s=1, connect_s=2), SetOff(clock_off_h))
+    return StaticCloud(target_of(access), lambda: SshHost(access, patience_s=1, connect_s=2), SetOff(clock_off_h))
 
 
 def test_a_night_that_waits_for_a_host_says_for_whom_and_goes_on_when_it_is_free(access: Access) -> None:
     cloud, said = cloud_of(access), list[str]()
     first = cloud.rent(order(cloud, "aaa"))
     clock = Polled(lambda: cloud.release(first.machine_id))
-    waits = StaticCloud(cloud.name, lambda: SshHost(access, patience_s=1, connect_s=2), clock)
+    waits = StaticCloud(target_of(access), lambda: SshHost(access, patience_s=1, connect_s=2), clock)
 
     waits.wait_until_free(said.append)
 
@@ -113,7 +114,7 @@ def test_of_two_that_wait_for_one_host_the_later_one_waits_again(access: Access,
     cloud, said = cloud_of(access), list[str]()
     held = [cloud.rent(order(cloud, "first")).machine_id]
     clock = Polled(lambda: cloud.release(held.pop()))
-    waits = StaticCloud(cloud.name, lambda: SshHost(access, patience_s=1, connect_s=2), clock)
+    waits = StaticCloud(target_of(access), lambda: SshHost(access, patience_s=1, connect_s=2), clock)
     waits.wait_until_free(said.append)
     held.append(cloud.rent(order(cloud, "other")).machine_id)  # after the last look, before the request
     ledger, request = Ledger(tmp_path / "ledger.sqlite"), LeaseRequest((Choice("own"),), minutes=60)
@@ -168,7 +169,7 @@ def test_a_night_waits_for_a_night_on_the_host_itself(sshd: Sshd, access: Access
     with ExitStack() as held:
         held.enter_context(lock.hold(silent, wait=False))
         lock.name("2026-03-02")
-        waits = StaticCloud(str(target_of(access)), lambda: SshHost(access), Polled(held.close))
+        waits = StaticCloud(target_of(access), lambda: SshHost(access), Polled(held.close))
 
         waits.wait_until_free(said.append)
 
@@ -333,7 +334,7 @@ class Held(SshHost):
 
 def rent_slowly(access: Access, has_read: Event, may_go_on: Event, outcome: Connection) -> None:
     """Read the lease that holds the host, wait, and then rent."""
-    cloud = StaticCloud(str(target_of(access)), lambda: Held(access, has_read, may_go_on), SystemClock())
+    cloud = StaticCloud(target_of(access), lambda: Held(access, has_read, may_go_on), SystemClock())
     try:
         outcome.send(cloud.rent(order(cloud, "slow")).name)
     except CloudRefusedError as error:
@@ -363,7 +364,7 @@ def test_a_late_release_leaves_the_next_lease_alone(access: Access) -> None:
     cloud = cloud_of(access)
     old = cloud.rent(order(cloud, "old", hours=-1))
     has_read, may_go_on = threading.Event(), threading.Event()
-    late = StaticCloud(cloud.name, lambda: Held(access, has_read, may_go_on), SystemClock())
+    late = StaticCloud(target_of(access), lambda: Held(access, has_read, may_go_on), SystemClock())
 
     with ThreadPoolExecutor(1) as beside:
         released = beside.submit(late.release, old.machine_id)
@@ -403,20 +404,6 @@ def test_an_unreachable_host_and_a_wrong_host_key_raise_different_errors(sshd: S
         cloud_of(access).find_ours()
 
 
-@pytest.mark.parametrize("target", ["ssh:", "ssh:host", "ssh:me@", "ssh:me@host:0", "ssh:me@host:99999", "ssh:me@h:x"])
-def test_a_target_of_another_form_is_refused(target: str) -> None:
-    with pytest.raises(UsageError, match="must have the form ssh:user@host"):
-        parse_target(target)
-
-
-@pytest.mark.parametrize(
-    ("target", "named"),
-    [("ssh:me@host", "ssh:me@host:22"), ("ssh:me@10.0.0.1:2222", "ssh:me@10.0.0.1:2222"), ("ssh:a@[::1]", None)],
-)
-def test_a_target_has_one_full_form(target: str, named: str | None) -> None:
-    assert str(parse_target(target)) == (named or "ssh:a@[::1]:22")
-
-
 @pytest.mark.parametrize("is_hashed", [False, True])
 def test_the_host_key_is_read_from_known_hosts(tmp_path: Path, is_hashed: bool) -> None:
     key, known = make_key(tmp_path / "host"), tmp_path / "known_hosts"
@@ -425,7 +412,7 @@ def test_the_host_key_is_read_from_known_hosts(tmp_path: Path, is_hashed: bool) 
     if is_hashed:
         subprocess.run(["ssh-keygen", "-q", "-H", "-f", known], check=True, capture_output=True)
 
-    access = read_access("ssh:me@gpu1:2222", tmp_path / "client", known)
+    access = read_access(OwnHost("me", "gpu1", 2222), tmp_path / "client", known)
 
     assert (access.host_public_key, str(access)) == (key, "me@gpu1:2222")
 
@@ -435,9 +422,9 @@ def test_a_host_with_an_unknown_key_is_refused_with_the_next_step(tmp_path: Path
     (tmp_path / "known_hosts").write_text(f"gpu1 {make_key(tmp_path / 'host')}\n")
 
     with pytest.raises(UsageError, match=r"print it with `ssh-keyscan -p 2222 .* gpu1`"):
-        read_access("ssh:me@gpu1:2222", tmp_path / "client", tmp_path / "known_hosts")
+        read_access(OwnHost("me", "gpu1", 2222), tmp_path / "client", tmp_path / "known_hosts")
 
 
 def test_a_missing_ssh_key_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="NIGHTBENCH_SSH_KEY"):
-        read_access("ssh:me@gpu1", tmp_path / "nowhere", tmp_path / "known_hosts")
+        read_access(OwnHost("me", "gpu1", 22), tmp_path / "nowhere", tmp_path / "known_hosts")

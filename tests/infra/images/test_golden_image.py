@@ -10,7 +10,7 @@ from bench.machine.names import ImageName, VolumeName
 from infra.images.golden_image import LIFETIME, delete_old_images, find_image, make_image
 from infra.leases.offers import Choice
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.ledger.volumes import VolumeBook
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import KIND, ONE_DROPLET, Rig

@@ -6,7 +6,7 @@ import pytest
 
 from bench.errors import LeaseError
 from infra.images.power_off import power_off
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.infra.rented import ONE_DROPLET, Rig
 

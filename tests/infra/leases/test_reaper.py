@@ -23,7 +23,7 @@ from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import reap
 from infra.leases.volumes import CREATE_S
 from infra.ledger.heartbeat import keep_heartbeat
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
 from tests.emulators.digitalocean.faults import FOR_EVER

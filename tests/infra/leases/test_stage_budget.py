@@ -12,7 +12,8 @@ from infra.clock import SystemClock
 from infra.leases.lease_reports import report_night
 from infra.leases.listing import lease_views
 from infra.leases.stage_budget import expected_stage_s, record_stage
-from infra.ledger.ledger import Intent, Lease
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Intent
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from warehouse.rows.lease_rows import lease_rows

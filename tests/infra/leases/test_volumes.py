@@ -13,7 +13,7 @@ from infra.clouds.abilities import Volume
 from infra.clouds.cloud import Leftover
 from infra.leases.listing import stored_items
 from infra.leases.volumes import VolumeContext, VolumeRequest, acquire_volume, detach_volume
-from infra.ledger.ledger import Lease
+from infra.ledger.lease import Lease
 from infra.ledger.volumes import VolumeBook
 from tests.emulators.digitalocean.droplet_life import HELD_MAX_S
 from tests.emulators.digitalocean.faults import FOR_EVER

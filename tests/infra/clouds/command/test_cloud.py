@@ -14,7 +14,8 @@ from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import reap
 from infra.leases.release import release_lease
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from tests.emulators.command_cloud.account import KIND, Account, make_account, write_script
 from tests.emulators.virtual_clock import VirtualClock
 

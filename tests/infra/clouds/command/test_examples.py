@@ -17,7 +17,8 @@ from infra.clouds.command.scripts import Scripts
 from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.release import release_lease
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from infra.processes.bounded_command import Limits
 from tests.emulators.command_cloud.account import SECONDS, write_script
 from tests.emulators.digitalocean import Emulator

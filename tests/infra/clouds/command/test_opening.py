@@ -11,8 +11,6 @@ from infra.bootstrap import (
     cloud_named,
     clouds,
     if_computer_dies,
-    is_free_to_change,
-    is_rented,
     require_second_net,
     unguarded_limit,
 )
@@ -21,7 +19,8 @@ from infra.clouds.command.cloud import CommandCloud
 from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.watchdog import NEEDED, PATHS
-from infra.ledger.ledger import Lease, Ledger
+from infra.ledger.lease import Lease
+from infra.ledger.ledger import Ledger
 from infra.processes.environment import child_environment
 from infra.processes.own_program import from_any_folder
 from infra.settings import Settings
@@ -86,7 +85,7 @@ def test_a_machine_is_reached_as_root_with_the_keys_of_its_user_data(account: Ac
 
     assert (access.address, access.port, access.user) == ("192.0.2.9", 2222, "root")
     assert access.private_key == tmp_path / "data" / "keys" / lease.lease_id / "client"
-    assert is_free_to_change(lease)
+    assert lease.is_free_to_change
 
 
 def test_a_node_of_a_cluster_is_reached_as_a_host_of_ones_own_and_not_changed(account: Account, tmp_path: Path) -> None:
@@ -98,7 +97,7 @@ def test_a_node_of_a_cluster_is_reached_as_a_host_of_ones_own_and_not_changed(ac
     access = access_of(Settings(ssh_key=key, ssh_known_hosts=known), lease)
 
     assert (access.address, access.port, access.user, access.private_key) == ("node17", 22, "me", key)
-    assert (is_rented(lease), is_free_to_change(lease)) == (True, False)
+    assert (lease.where.is_rented, lease.is_free_to_change) == (True, False)
 
 
 @pytest.mark.usefixtures("account")
