@@ -130,7 +130,7 @@ def test_the_budget_is_divided_by_what_the_leases_cost_and_one_host_is_refused(
 
     assert sum(night.budget_shares.values()) == pytest.approx(12.0)
     assert night.budget_shares["mi325x"] > night.budget_shares["mi300x"] > 0
-    with pytest.raises(SuiteError, match=r"runs on 2 machines \(mi300x, mi325x\), and --target ssh:a@b is one host"):
+    with pytest.raises(SuiteError, match=r"runs on 2 machines \(mi300x, mi325x\), and --target ssh:a@b:22 is one host"):
         make_night(tmp_path / "two.toml", "ssh:a@b", poc=False)
 
 

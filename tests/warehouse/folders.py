@@ -249,8 +249,8 @@ def write_run(data: Path, night: NightRecord, run: PlannedRun, shape: Shape, tol
             (folder / "load" / name).write_bytes(content)
         for name, text in metrics_texts(shape, told.counters).items():
             (folder / name).write_text(text)
-        write_telemetry(folder / "telemetry.parquet", told.gpu)
-        write_server_samples(folder / "server-samples.parquet")
+        write_telemetry(folder / "telemetry.parquet", night.started_at, told.gpu)
+        write_server_samples(folder / "server-samples.parquet", night.started_at)
     (folder / "server.log.gz").write_bytes(b"not read by the warehouse")
     seal(folder)
     return folder
@@ -280,8 +280,8 @@ def run_record(night: NightRecord, run: PlannedRun, told: Told = Told()) -> RunR
             "reason": told.reason,
             "failure": told.failure,
             "forced": told.forced,
-            "started_at": STARTED,
-            "ended_at": STARTED + timedelta(minutes=1),
+            "started_at": night.started_at,
+            "ended_at": night.started_at + timedelta(minutes=1),
             "asked": run.scenario,
             "series_identity": night.suite.series_identity,
             "slo": night.suite.slo_of(run.scenario.name),
@@ -518,7 +518,7 @@ def _prometheus(values: dict[str, float]) -> str:
     return "# HELP vllm\n" + "\n".join(lines) + "\n"
 
 
-def write_server_samples(path: Path, seconds: int = 12) -> None:
+def write_server_samples(path: Path, started_at: datetime, seconds: int = 12) -> None:
     """Two looks a second at a server with the load of four streams, then one that failed."""
     beats = np.arange(seconds * 2)
     asked = ORIGIN_NS + (beats * 500 + 100) * MS_NS
@@ -526,7 +526,7 @@ def write_server_samples(path: Path, seconds: int = 12) -> None:
     live = {"requests_running": [4.0] * len(beats) + [None], "requests_waiting": [0.0] * len(beats) + [None]}
     columns = {
         "at": pa.array(
-            [STARTED + timedelta(seconds=at / 2) for at in range(len(beats) + 1)], pa.timestamp("us", "UTC")
+            [started_at + timedelta(seconds=at / 2) for at in range(len(beats) + 1)], pa.timestamp("us", "UTC")
         ),
         "asked_ns": [*asked.tolist(), ORIGIN_NS + seconds * 1000 * MS_NS],
         "answered_ns": [*(asked + 2 * MS_NS).tolist(), None],
@@ -558,11 +558,11 @@ GPU_SAMPLES: dict[str, tuple[Any, ...]] = {
 }
 
 
-def write_telemetry(path: Path, gpu: Mapping[str, tuple[Any, ...]] | None = None) -> None:
+def write_telemetry(path: Path, started_at: datetime, gpu: Mapping[str, tuple[Any, ...]] | None = None) -> None:
     """Three samples of the host, the last of a host that says nothing of its engine, and those of its GPU."""
     table = pa.table(
         {
-            "at": pa.array([STARTED + timedelta(seconds=at) for at in range(3)], pa.timestamp("us", tz="UTC")),
+            "at": pa.array([started_at + timedelta(seconds=at) for at in range(3)], pa.timestamp("us", tz="UTC")),
             "cpu_share": [0.1, 0.9, 0.8],
             "load_average_1m": [0.1, 0.5, 0.6],
             "memory_used_bytes": [1, 2, 3],
@@ -577,7 +577,7 @@ def write_telemetry(path: Path, gpu: Mapping[str, tuple[Any, ...]] | None = None
     if gpu is not None:
         seconds = GPU_SECONDS[: len(gpu["index"])]
         samples = {
-            "at": pa.array([STARTED + timedelta(seconds=at) for at in seconds], pa.timestamp("us", tz="UTC")),
+            "at": pa.array([started_at + timedelta(seconds=at) for at in seconds], pa.timestamp("us", tz="UTC")),
             "monotonic_ns": [ORIGIN_NS + at * 1000 * MS_NS for at in seconds],
             **{f"gpu_{name}": list(values) for name, values in gpu.items()},
         }
