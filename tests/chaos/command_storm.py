@@ -1,7 +1,6 @@
 """One random night on machines of the command cloud, whose scripts do anything, and the check whether it leaked."""
 
 import random
-import signal
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,7 +19,7 @@ from tests.chaos.place import NIGHT, Life, Place
 from tests.chaos.power_cut import lose_power
 from tests.chaos.processes_of_nights import KILLED, end_well, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_leases, must_keep_runs, must_not_crash
-from tests.chaos.steps import STEPS
+from tests.chaos.steps import draw_end
 from tests.chaos.strange_loads import draw_strange
 from tests.chaos.true_reasons import must_tell_the_truth
 from tests.chaos.watchdogs import watch_beside
@@ -112,12 +111,7 @@ def _life(dice: random.Random, seed: int) -> Life:
     )
     return Life(
         wanted,
-        dies_after=dice.choice(tuple(STEPS)) if dice.random() < 0.5 else None,
-        dies_by=dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)),
-        dies_times=dice.choice((1, 1, 2)),
-        work_s=dice.choice((600.0, 3000.0)),
-        clock_off_s=dice.choice((0.0, 0.0, 0.0, -3600.0, 3600.0, -7200.0, 7200.0, 2.0, -2.0)),
-        has_full_disk=dice.random() < 0.15,
+        **draw_end(dice),
         seed=seed,
         strange=draw_strange(seed),
         lost_server=draw_lost_server(seed),

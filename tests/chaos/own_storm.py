@@ -1,7 +1,6 @@
 """Two random nights on one host of one's own, drawn from one seed, and the check that one at a time holds it."""
 
 import random
-import signal
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from tests.chaos.own_host import (
 from tests.chaos.place import NIGHT, Life, Place, lease_request
 from tests.chaos.processes_of_nights import end_well, let_it_catch_up, run, start, wait_for
 from tests.chaos.rows import must_keep_leases, must_keep_runs, must_not_crash
-from tests.chaos.steps import STEPS
+from tests.chaos.steps import draw_end
 from tests.chaos.watchdogs import watch_beside
 from tests.chaos.world import PERIOD_S
 from tests.emulators.virtual_clock import VirtualClock
@@ -63,12 +62,7 @@ def forecast_own(seed: int) -> OwnWeather | None:
 def _life(dice: random.Random, seed: int, night: str) -> Life:
     return Life(
         lease_request(minutes=dice.choice((45.0, 90.0, 120.0))),
-        dies_after=dice.choice(tuple(STEPS)) if dice.random() < 0.5 else None,
-        dies_by=dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)),
-        dies_times=dice.choice((1, 1, 2)),
-        work_s=dice.choice((600.0, 3000.0)),
-        clock_off_s=dice.choice((0.0, 0.0, 0.0, -3600.0, 3600.0, -7200.0, 7200.0, 2.0, -2.0)),
-        has_full_disk=dice.random() < 0.15,
+        **draw_end(dice),
         seed=seed,
         night=night,
         waits=dice.random() < 0.5,

@@ -1,6 +1,7 @@
 """The steps of a night, and the real cloud, ledger and volume record that can be killed after each step."""
 
 import os
+import random
 import signal
 import time
 from collections.abc import Callable
@@ -47,6 +48,18 @@ VOLUME_STEPS = {
     "V5": "attached",
     "V6": "detach asked",
 }
+
+
+def draw_end(dice: random.Random) -> dict[str, Any]:
+    """Draw after which step a night's process ends, by which signal, and what else its computer does meanwhile."""
+    return {
+        "dies_after": dice.choice(tuple(STEPS)) if dice.random() < 0.5 else None,
+        "dies_by": dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)),
+        "dies_times": dice.choice((1, 1, 2)),
+        "work_s": dice.choice((600.0, 3000.0)),
+        "clock_off_s": dice.choice((0.0, 0.0, 0.0, -3600.0, 3600.0, -7200.0, 7200.0, 2.0, -2.0)),
+        "has_full_disk": dice.random() < 0.15,
+    }
 
 
 @dataclass
