@@ -1,5 +1,6 @@
 """A server that keeps to no interface: it answers each request with the bytes of a script, at its own pace."""
 
+import re
 import socket
 import ssl
 import threading
@@ -7,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 PAUSE_S = 0.2  # between two drops, well below any timeout of a client
-Script = Callable[[bytes], Iterable[bytes]]  # from the request's first line and headers to the pieces of the answer
+Script = Callable[[bytes], Iterable[bytes]]  # from the request to the pieces of the answer
+CONTENT_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 @contextmanager
@@ -22,7 +24,7 @@ def strange_server(script: Script, pause_s: float = 0.0, tls: ssl.SSLContext | N
                 suppress(OSError),
                 tls.wrap_socket(accepted, server_side=True) if tls else accepted as connection,
             ):
-                for piece in script(connection.recv(1 << 16)):
+                for piece in script(whole_request(connection)):
                     if is_over.wait(pause_s):
                         return
                     connection.sendall(piece)
@@ -39,6 +41,18 @@ def strange_server(script: Script, pause_s: float = 0.0, tls: ssl.SSLContext | N
         finally:
             is_over.set()
             listener.shutdown(socket.SHUT_RDWR)
+
+
+def whole_request(connection: socket.socket) -> bytes:
+    """A request with its body, which may come in a packet of its own; what came of it where the client is gone."""
+    request = b""
+    while piece := connection.recv(1 << 16):
+        request += piece
+        head, end, body = request.partition(b"\r\n\r\n")
+        length = CONTENT_LENGTH.search(head)
+        if end and len(body) >= int(length[1] if length else 0):
+            break
+    return request
 
 
 def whole(body: bytes, status: int = 200, kind: str = "application/json") -> bytes:
