@@ -1,7 +1,7 @@
 """Download a model from a hub: in a process that can be killed, then compared with the hub's own hashes.
 
-A download that receives no new byte is killed and tried again. Whole files stay on disk, also after a crash: the next
-call downloads only what is missing.
+A download that receives almost nothing is killed and tried again. Whole files stay on disk, also after a crash: the
+next call downloads only what is missing.
 """
 
 import shutil

@@ -83,7 +83,7 @@ def explain_failure(failure: TransferFailure, source: str, aside: Path, hub: Hub
         "bad-token": f"the model hub rejected HF_TOKEN for {source}: create a new token with read access",
         "no-repo": f"the model hub has no model {repo}, or it is private: check the name, and set HF_TOKEN",
         "throttled": f"the model hub still limits our requests for {source}: try again later, or set HF_TOKEN",
-        "stalled": f"the download of {source} received no byte for {hub.stall_s:g} s, {hub.tries} times: try later",
+        "stalled": f"the download of {source} stalled for {hub.stall_s:g} s, {hub.tries} times: try later",
     }
     if failure.kind == DISK_FULL:
         return NoSpaceError(f"{aside.parent}: the disk is full, so {source} was not downloaded; free some space there")

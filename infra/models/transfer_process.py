@@ -21,6 +21,7 @@ POLL_S = 0.5
 END_PATIENCE_S = 10.0
 TOKENS = ("NIGHTBENCH_HF_TOKEN", TOKEN)
 LINE_MAX = 500
+LEAST_BYTES = 256 << 10  # that must arrive in each `stall_s`: a hub that drips is given up, as a bucket is
 # The library sleeps for as long as the hub demands; that is not a stall.
 WAITING = re.compile(r"Rate limited\. Waiting (\d+)")
 
@@ -31,7 +32,7 @@ Child = Literal["hub_child", "bucket_child"]  # a module of this package
 class Hub:
     """Which model hub to use, and when a transfer is given up.
 
-    A try ends after `stall_s` without a new byte on disk; a download ends after `tries` in a row that finish no file.
+    A try ends after `stall_s` with fewer than LEAST_BYTES new bytes on disk; a download ends after `tries` in a row that finish no file.
     The token is read from NIGHTBENCH_HF_TOKEN, else HF_TOKEN, and reaches the child by its environment alone.
     """
 
@@ -111,8 +112,8 @@ def _send_job(child: subprocess.Popen[str], line: str) -> None:
 
 
 def _watch(child: subprocess.Popen[str], log: Path, hub: Hub, bytes_now: Callable[[], int]) -> None:
-    """Wait until the child exits; raises TransferFailure if no byte arrives for too long."""
-    seen, since = -1, time.monotonic()
+    """Wait until the child exits; raises TransferFailure if too few bytes arrive for too long."""
+    seen, since = 0, time.monotonic()
     poll_s = min(POLL_S, hub.stall_s / 4)
     while True:
         try:
@@ -121,10 +122,11 @@ def _watch(child: subprocess.Popen[str], log: Path, hub: Hub, bytes_now: Callabl
             now = bytes_now()
         else:
             return
-        if now != seen:
+        seen = min(seen, now)  # fewer where the library starts a file again
+        if now - seen >= LEAST_BYTES:
             seen, since = now, time.monotonic()
         elif time.monotonic() - since > hub.stall_s + _rate_limit_wait_s(log):
-            raise TransferFailure("stalled", f"no new byte for {hub.stall_s:g} s; {_last_line(log)}")
+            raise TransferFailure("stalled", f"fewer than {LEAST_BYTES >> 10} KiB in {hub.stall_s:g} s; {_last_line(log)}")
 
 
 def _rate_limit_wait_s(log: Path) -> float:

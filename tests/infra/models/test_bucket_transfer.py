@@ -381,6 +381,25 @@ def test_the_child_that_talks_to_the_bucket_has_neither_its_keys_nor_the_token(
         assert found_in_processes(seen) == set()
         return 0
 
+    _get_of_a_silent_bucket(tmp_path, look)
+
+    assert seen != []
+
+
+def test_a_transfer_that_drips_is_given_up_as_one_that_stalls(tmp_path: Path) -> None:
+    dripped = iter(range(100))  # one byte each time its bytes are counted
+
+    _get_of_a_silent_bucket(tmp_path, lambda: next(dripped))
+
+
+def test_a_transfer_that_begins_a_file_again_is_given_up_too(tmp_path: Path) -> None:
+    again = iter([*range(10), *range(10)] * 10)
+
+    _get_of_a_silent_bucket(tmp_path, lambda: next(again))
+
+
+def _get_of_a_silent_bucket(tmp_path: Path, bytes_now: Callable[[], int]) -> None:
+    """Download from a bucket that answers nothing, with bytes counted so, until that is taken for a stall."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -393,6 +412,4 @@ def test_the_child_that_talks_to_the_bucket_has_neither_its_keys_nor_the_token(
         }
         transfer, hub = Transfer("bucket_child", "get", values), Hub(lease_id=tmp_path.name, stall_s=0.5)
         with pytest.raises(TransferFailure, match="stalled"):
-            run_child(transfer, tmp_path / "aside", hub, look)
-
-    assert seen != []
+            run_child(transfer, tmp_path / "aside", hub, bytes_now)
