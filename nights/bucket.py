@@ -75,11 +75,6 @@ def require_keys(session: boto3.Session, location: BucketLocation) -> None:
         )
 
 
-def region_of(session: boto3.Session) -> str:
-    """Return the region with which requests are signed; most S3-compatible stores ignore it."""
-    return session.region_name or "us-east-1"
-
-
 def make_client(session: boto3.Session, location: BucketLocation, limits: RequestLimits | None = None) -> Any:
     """Return a client of a bucket, each of whose answers has an end, however slowly it comes."""
     limits = limits or RequestLimits()
@@ -93,7 +88,8 @@ def make_client(session: boto3.Session, location: BucketLocation, limits: Reques
         s3={"addressing_style": "path"} if location.endpoint else None,
         signature_version="s3v4",  # of presigned URLs; requests have it anyway
     )
-    client: Any = session.client("s3", endpoint_url=location.endpoint, region_name=region_of(session), config=config)
+    region = session.region_name or "us-east-1"  # for the signature; most S3-compatible stores ignore it
+    client: Any = session.client("s3", endpoint_url=location.endpoint, region_name=region, config=config)
     # botocore has no setting for it: this is the table from which it makes pools, also those of a proxy.
     pools = client._endpoint.http_session._pool_classes_by_scheme  # noqa: SLF001
     pools.update(limited_pools(pools, lambda: Pace(limits.read_s, LEAST_BYTES)))

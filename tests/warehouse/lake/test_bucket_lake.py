@@ -5,7 +5,8 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import chain, count, repeat
+from os import SEEK_END
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,8 +15,10 @@ import pytest
 from bench.errors import NightbenchError, ObjectStoreError, UsageError
 from flows.host_checks import examine
 from infra.settings import Settings
+from nights.bucket import BucketLocation, RequestLimits, session_of_environment
 from nights.durable import write_text
 from tests.emulators.s3 import KEYS, Bucket
+from tests.emulators.strange_server import strange_server
 from tests.killed import killed_before
 from tests.pairs import IS_SOAK
 from tests.warehouse.folders import Shape, whole_night
@@ -392,6 +395,51 @@ def test_a_bucket_that_cannot_be_read_is_a_sentence(
 
     with pytest.raises(ObjectStoreError, match=told):
         run_sql(tmp_path, "FROM results")
+
+
+LARGE = StoredFile(key="requests/large.parquet", sha256="0" * 64, size=4 << 20)
+HEAD_OF_LARGE = b"HTTP/1.1 206 Partial Content\r\nContent-Length: %d\r\n\r\n"
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_part_of_a_large_object_from_a_bucket_that_drips_is_given_up() -> None:
+    drops, read_s, drop_s = list[bytes](), 0.5, 0.02
+
+    def drip(_request: bytes) -> Iterator[bytes]:
+        for piece in chain([HEAD_OF_LARGE % 1000], repeat(b"x")):
+            drops.append(piece)
+            yield piece
+
+    with strange_server(drip, drop_s) as url, pytest.raises(ObjectStoreError, match=r"large\.parquet: .* reached"):
+        _lake_at(url, RequestLimits(1.0, read_s, tries=1)).open(LARGE).read(1000)
+
+    assert len(drops) < 10 * client.READ_TRIES * read_s / drop_s
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_part_of_a_large_object_that_has_another_size_is_not_read() -> None:
+    """A store that ignores ranges answers with the whole object."""
+
+    def endless(_request: bytes) -> Iterator[bytes]:
+        return chain([HEAD_OF_LARGE % LARGE.size], repeat(b"x" * 4096))
+
+    with strange_server(endless) as url, pytest.raises(ObjectStoreError, match="4194304 bytes instead of 1000"):
+        _lake_at(url).open(LARGE).read(1000)
+
+
+def test_a_part_that_breaks_off_is_read_again(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(client, "READ_WHOLE_BYTES", 0)
+    load_text(tmp_path, "leases/night=a/x.txt", "0123456789")
+    (file,) = stored().values()
+    bucket.fault("cut", method="GET", path="leases", times=2)
+
+    with here().open(file) as opened:
+        opened.seek(-7, SEEK_END)
+        assert (opened.read(4), opened.tell(), opened.read()) == (b"3456", 7, b"789")
+
+
+def _lake_at(url: str, limits: RequestLimits | None = None) -> LakeBucket:
+    return LakeBucket(BucketLocation("lakes", url), session_of_environment(), limits)
 
 
 CONTENTS = {"empty": b"", "no gzip": b"not compressed", "another version": gzip.compress(b'{"version": 2}', mtime=0)}

@@ -1,6 +1,7 @@
-"""The bucket of a lake: boto3 writes it and reads what is small, pyarrow reads parts of large objects.
+"""The bucket of a lake: one client of boto3 writes it and reads it, whole objects or parts of large ones.
 
-pyarrow has no conditional writes, and adds checksums to uploads that many stores refuse.
+pyarrow has no conditional writes, adds checksums to uploads that many stores refuse, and waits without a limit for an
+answer on Linux.
 """
 
 import gzip
@@ -10,23 +11,28 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property, lru_cache
-from io import BytesIO
+from io import BufferedIOBase, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import boto3
-import pyarrow.fs
 from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    IncompleteReadError,
+    ReadTimeoutError,
+    ResponseStreamingError,
+)
 
 from bench.errors import MissingObjectError, ObjectStoreError
 from nights.bucket import (
     REFUSALS,
     REMOVED_AT_ONCE,
     BucketLocation,
+    RequestLimits,
     code_of,
     make_client,
-    region_of,
     require_keys,
     session_of_environment,
 )
@@ -34,6 +40,8 @@ from warehouse.lake.bucket.manifest import Manifest, StoredFile, Version
 
 MANIFEST = "manifest.json.gz"
 READ_WHOLE_BYTES = 1 << 20
+READ_TRIES = 3  # of an answer that breaks off; boto3 repeats only a request that has none
+BROKEN_OFF = (IncompleteReadError, ReadTimeoutError, ResponseStreamingError)
 KEPT_WHOLE = 256  # objects of at most that size in memory: a question binds and reads the same few again
 _NEEDED = "without which two loaders undo each other: use another store for the lake"
 _ADVICE = {
@@ -51,8 +59,9 @@ _REFUSED = "the keys are wrong or lack this right: check AWS_ACCESS_KEY_ID and A
 class LakeBucket:
     """One lake in a bucket. Every method raises ObjectStoreError, with what failed and what to do."""
 
-    def __init__(self, location: BucketLocation, session: boto3.Session) -> None:
+    def __init__(self, location: BucketLocation, session: boto3.Session, limits: RequestLimits | None = None) -> None:
         self.location = location
+        self._limits = limits
         self._known = Version()  # read last
         self._read_once = lru_cache(KEPT_WHOLE)(self.read)  # objects never change
         self._session = session
@@ -61,18 +70,7 @@ class LakeBucket:
     @cached_property
     def _client(self) -> Any:
         with self._translating_errors("its keys"):
-            return make_client(self._session, self.location)
-
-    @cached_property
-    def _files(self) -> pyarrow.fs.S3FileSystem:
-        keys = self._session.get_credentials().get_frozen_credentials()
-        return pyarrow.fs.S3FileSystem(
-            access_key=keys.access_key,
-            secret_key=keys.secret_key,
-            session_token=keys.token,
-            region=region_of(self._session),
-            endpoint_override=self.location.endpoint,
-        )
+            return make_client(self._session, self.location, self._limits)
 
     @contextmanager
     def _translating_errors(self, subject: str) -> Iterator[None]:
@@ -179,22 +177,64 @@ class LakeBucket:
 
     def read(self, file: StoredFile) -> bytes:
         """The content of an object."""
-        with self._translating_errors(file.key):
-            answer = self._client.get_object(Bucket=self.location.bucket, Key=self._key(file.key))
-            content = bytes(answer["Body"].read())
+        content = self.read_part(file, 0, file.size)
         if hashlib.sha256(content).hexdigest() != file.sha256:
             raise ObjectStoreError(f"{file.key}: SHA-256 mismatch in {self.location}: try again, or rebuild the lake")
         return content
 
+    def read_part(self, file: StoredFile, start: int, count: int) -> bytes:
+        """So many bytes of an object, from this one on."""
+        part = {} if count == file.size else {"Range": f"bytes={start}-{start + count - 1}"}
+        with self._translating_errors(file.key):
+            for _try in range(READ_TRIES - 1):
+                with suppress(*BROKEN_OFF):
+                    return self._content(file, part, count)
+            return self._content(file, part, count)
+
+    def _content(self, file: StoredFile, part: dict[str, str], count: int) -> bytes:
+        answer = self._client.get_object(Bucket=self.location.bucket, Key=self._key(file.key), **part)
+        if answer["ContentLength"] != count:
+            answer["Body"].close()
+            raise ObjectStoreError(
+                f"{file.key}: {self.location} answered {answer['ContentLength']} bytes instead of {count}: try again, or "
+                "rebuild the lake"
+            )
+        return bytes(answer["Body"].read())
+
     def open(self, file: StoredFile) -> BinaryIO:
         """Open an object for reading at any place: a small one by one request, as each costs more than its bytes."""
-        if file.size <= READ_WHOLE_BYTES:
-            return BytesIO(self._read_once(file))
-        with self._translating_errors(file.key):
-            return cast("BinaryIO", self._files.open_input_file(f"{self.location.bucket}/{self._key(file.key)}"))
+        is_small = file.size <= READ_WHOLE_BYTES
+        return cast("BinaryIO", BytesIO(self._read_once(file)) if is_small else _LargeObject(self, file))
 
     def _key(self, name: str) -> str:
         return f"{self.location.prefix}/{name}"
+
+
+class _LargeObject(BufferedIOBase):
+    """An object that is open for reading; each read is one request."""
+
+    def __init__(self, bucket: LakeBucket, file: StoredFile) -> None:
+        self._bucket, self._file, self._at = bucket, file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size}[whence]
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(0, self._file.size - self._at)
+        count = left if size is None or size < 0 else min(size, left)
+        content = self._bucket.read_part(self._file, self._at, count) if count else b""
+        self._at += count
+        return content
 
 
 def _is_unmet(error: ClientError) -> bool:
