@@ -225,7 +225,10 @@ def _must_be_told(night: _Night, *, is_whole: bool) -> None:
 
 
 def _must_replace_no_machine_too_often(night: _Night, place: Place) -> None:
-    """At most three machines, the second for a GPU at most; and no fewer where the night ended for a machine."""
+    """At most three machines, the second for a GPU at most; and no fewer where the night ended for a machine.
+
+    What follows a machine that was lost is rented for the loss, whatever its GPU did before.
+    """
     used = list(dict.fromkeys(one.machine for one in night.machines))
     most = MACHINES_MAX * len(night.plan.suite.machines)
     assert len(used) <= most, f"{len(used)} machines were used"
@@ -233,6 +236,7 @@ def _must_replace_no_machine_too_often(night: _Night, place: Place) -> None:
     failed: list[tuple[str, str | None]] = [(one.lease_id, one.failure) for one in night.failed_starts]
     failed += [(one.lease.lease_id, one.failure) for one in night.records if one.lease is not None]
     of_gpus = {night.machine_of(lease) for lease, failure in failed if retry_of(engine, failure) == "replace_machine"}
+    of_gpus -= night.lost_machines()
     assert len(of_gpus) <= 2, f"{len(of_gpus)} machines were replaced for their GPUs"
     rented = [one for one in night.leases.values() if one.rented_at]
     if any(line.startswith("MachineUnfitError") for line in _lines(place.notes / "night.log")):
