@@ -81,6 +81,7 @@ def make_client(session: boto3.Session, location: BucketLocation, limits: Reques
     config = Config(
         connect_timeout=limits.connect_s,
         read_timeout=limits.read_s,
+        max_pool_connections=64,  # DuckDB reads a lake in as many threads as the computer has cores
         retries={"mode": "standard", "total_max_attempts": limits.tries},
         # Newer clients add a checksum to every request, which many stores refuse; ours is in the metadata.
         request_checksum_calculation="when_required",

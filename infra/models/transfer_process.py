@@ -32,8 +32,9 @@ Child = Literal["hub_child", "bucket_child"]  # a module of this package
 class Hub:
     """Which model hub to use, and when a transfer is given up.
 
-    A try ends after `stall_s` with fewer than LEAST_BYTES new bytes on disk; a download ends after `tries` in a row that finish no file.
-    The token is read from NIGHTBENCH_HF_TOKEN, else HF_TOKEN, and reaches the child by its environment alone.
+    A try ends once `stall_s` brings fewer than LEAST_BYTES new bytes to disk; a download ends after `tries` in a row
+    that finish no file. The token is read from NIGHTBENCH_HF_TOKEN, else HF_TOKEN, and reaches the child by its
+    environment alone.
     """
 
     endpoint: str | None = None  # None: the library's own
@@ -126,7 +127,8 @@ def _watch(child: subprocess.Popen[str], log: Path, hub: Hub, bytes_now: Callabl
         if now - seen >= LEAST_BYTES:
             seen, since = now, time.monotonic()
         elif time.monotonic() - since > hub.stall_s + _rate_limit_wait_s(log):
-            raise TransferFailure("stalled", f"fewer than {LEAST_BYTES >> 10} KiB in {hub.stall_s:g} s; {_last_line(log)}")
+            too_few = f"fewer than {LEAST_BYTES >> 10} KiB in {hub.stall_s:g} s"
+            raise TransferFailure("stalled", f"{too_few}; {_last_line(log)}")
 
 
 def _rate_limit_wait_s(log: Path) -> float:

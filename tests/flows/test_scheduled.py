@@ -13,7 +13,10 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
 from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.responses import DeploymentResponse
+from prefect.events.actions import PauseDeployment
 from prefect.events.filters import EventFilter, EventRelatedFilter, EventResourceFilter
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.events.schemas.events import ResourceSpecification
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from tests.flows.as_documented import ENVIRONMENT, WORKER, AsDocumented, service
@@ -62,6 +65,20 @@ def errors(log: str) -> list[str]:
     return [record for record in wrong if "database is locked" not in record]
 
 
+def pause_once_a_run_completes(nightly: DeploymentResponse, reap: DeploymentResponse) -> AutomationCore:
+    """An automation as a user makes one: a run of a deployment completes, and something happens that can be seen."""
+    return AutomationCore(
+        name="after the reaper",
+        trigger=EventTrigger(
+            expect={"prefect.flow-run.Completed"},
+            match_related=ResourceSpecification({"prefect.resource.id": f"prefect.deployment.{reap.id}"}),
+            posture=Posture.Reactive,
+            threshold=1,
+        ),
+        actions=[PauseDeployment(source="selected", deployment_id=nightly.id)],
+    )
+
+
 def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_with_one(
     computer: AsDocumented, server: Service, api: SyncPrefectClient
 ) -> None:
@@ -69,6 +86,7 @@ def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_
     server.wait_until(lambda: "Scheduled" in state_names(api, nightly), "the nights of the coming days are runs")
     at_two = {run.expected_start_time.hour for run in runs_of(api, nightly) if run.expected_start_time}
     assert at_two == {2}
+    api.create_automation(pause_once_a_run_completes(nightly, reap))
 
     computer.run(ENVIRONMENT, f"prefect deployment schedule create reap/reap --cron '{EVERY_MINUTE}'")
     server.wait_until(lambda: "Late" in state_names(api, reap), "a run that no worker takes is late")
@@ -83,6 +101,7 @@ def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_
         resource=EventResourceFilter(id=[f"prefect.flow-run.{ended.id}"]), related=EventRelatedFilter()
     )
     server.wait_until(lambda: bool(api.read_events(filter=events, limit=1).events), "its events are kept")
+    server.wait_until(lambda: api.read_deployment(nightly.id).paused, "the automation has fired on its state")
     assert errors(server.log.read_text()) == []
 
 

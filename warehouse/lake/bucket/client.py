@@ -196,8 +196,8 @@ class LakeBucket:
         if answer["ContentLength"] != count:
             answer["Body"].close()
             raise ObjectStoreError(
-                f"{file.key}: {self.location} answered {answer['ContentLength']} bytes instead of {count}: try again, or "
-                "rebuild the lake"
+                f"{file.key}: {self.location} answered {answer['ContentLength']} bytes instead of {count}: try again, "
+                "or rebuild the lake"
             )
         return bytes(answer["Body"].read())
 
