@@ -1,13 +1,24 @@
 """A night over several machines as one night for each, and back: each machine runs and fails for itself.
 
+What a machine hands back beside the results of its own night is refused.
+
 `Machine.name` distinguishes the machines of a night. A suite of one machine leaves it out.
 """
 
 from collections.abc import Iterable, Mapping
 
+from bench.frozen import StoredValue
 from bench.record import NightRecord, PlannedRun
 from bench.suite.machine import Machine
 from bench.suite.suite import Suite
+
+
+class RefusedResults(StoredValue):
+    """What the machine of a lease offered and the plan did not give it: how many files, and the names of some."""
+
+    lease_id: str
+    count: int
+    names: tuple[str, ...]
 
 
 def machine_nights(night: NightRecord) -> tuple[NightRecord, ...]:

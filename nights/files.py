@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from bench.machine.canary import CanaryRecord
+from bench.machine_nights import RefusedResults
 from bench.record import Calibration, FailedStart, LeaseReport, LmEvalRecord, NightEnd, NightRecord, RunRecord, Uploads
 from bench.repeats import NightPrecision
 from bench.search.search import NightSearches
@@ -69,6 +70,14 @@ CANARIES = NightFile(
     "the canary",
     "before the first server starts, and after the last one stopped",
 )
+REFUSED = NightFile(
+    "refused/<lease>.json",
+    rf"refused/{_LEASE}\.json",
+    "what a machine offered that its plan did not give it: names, no content",
+    RefusedResults,
+    "the copying of results",
+    "when the machine offers it",
+)
 END = NightFile(
     "end.json",
     r"end\.json",
@@ -118,6 +127,7 @@ FILES: tuple[NightFile, ...] = (
     PLAN,
     LEASES,
     CANARIES,
+    REFUSED,
     NightFile(
         "calibration.json",
         r"calibration\.json",

@@ -14,6 +14,7 @@ from typing import TypeVar
 from bench.audit.evidence.evidence import EvidenceByColumn
 from bench.errors import UnreadableResultError
 from bench.machine.canary import CanaryRecord
+from bench.machine_nights import RefusedResults
 from bench.record import NightEnd, NightRecord, PlannedRun
 from bench.trends.judgement import NightJudgement
 from nights import files
@@ -28,9 +29,9 @@ from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import STAGING, VALIDATION, PartWriter, one_loader, partition, write_rows
 from warehouse.lake.lake import writing as writing_to
 from warehouse.lake.swap import swap_in
-from warehouse.rows.canary_rows import canary_evidence_by_run, canary_rows, read_canary
 from warehouse.rows.evidence import RunClaim, together
 from warehouse.rows.lease_rows import LeaseRows, lease_rows
+from warehouse.rows.machine_rows import canary_rows, machine_evidence_by_run, read_canary, read_refused
 from warehouse.rows.night_servers import UNKNOWN, NightServers, read_night_servers
 from warehouse.rows.records import read_end, read_night
 from warehouse.rows.run_folder import RunId, night_folder, read_run, run_folders
@@ -71,6 +72,7 @@ class _Night:
     scores: list[Row] = field(default_factory=list)
     leases: list[LeaseRows] = field(default_factory=list)
     canaries: list[CanaryRecord] = field(default_factory=list)
+    refused: list[RefusedResults] = field(default_factory=list)
     searches: list[Row] = field(default_factory=list)
     plan: NightRecord | None = None
     end: NightEnd | None = None
@@ -165,8 +167,8 @@ def stage_night(folder: Path, lake: Path, gone: Collection[str] = ()) -> LoadSum
 
 def _more_evidence(night: _Night) -> dict[str, EvidenceByColumn]:
     """The evidence of the night's runs that is not in their rows, by run id."""
-    runs, machines = together(night.asked), canary_evidence_by_run(night.measurements, night.canaries)
-    parts = (night.of_commands, runs, machines)
+    machines = machine_evidence_by_run(night.measurements, night.canaries, night.refused)
+    parts = (night.of_commands, together(night.asked), machines)
     run_ids = {run_id for part in parts for run_id in part}
     return {run_id: {name: one for part in parts for name, one in part.get(run_id, {}).items()} for run_id in run_ids}
 
@@ -218,6 +220,10 @@ def _read_plan(folder: Path) -> _Night:
         canary = _read(night, f"canaries/{path.name}", read_canary, "the machine's own speed is unknown")
         if canary is not None:
             night.canaries.append(canary)
+    for path in files.files_in(folder, files.REFUSED):
+        refused = _read(night, f"refused/{path.name}", read_refused, "what its machine offered is unknown")
+        if refused is not None:
+            night.refused.append(refused)
     return night
 
 

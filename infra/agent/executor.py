@@ -102,7 +102,8 @@ class SshExecutor:
         self._clock = SystemClock()
         self._deployed: DeployedCode | None = None
         self._sent: set[str] = set()
-        self._results = ResultsThere(f"{DATA}/runs/{lease.night}", lease.data, lease.night, lease.machine)
+        there = f"{DATA}/runs/{lease.night}"
+        self._results = ResultsThere(there, lease.data, lease.night, lease.machine, lease.lease_id)
 
     def run(self, operation: Callable[[Settings, Reporter, *Ts], T], reporter: Reporter, *args: *Ts) -> T:
         """Run the operation there, with the settings of that machine, and copy new results here."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.errors import RefusedFileError, TransferError
+from bench.machine_nights import RefusedResults
 from bench.manifest import MANIFEST
 from bench.record import PlannedRun
 from infra.agent.own_results import OwnResults, own_results
@@ -20,18 +21,19 @@ from nights.durable import rename
 _LIST = rf"""cd {{folder}} 2>/dev/null || exit 0
 find . -mindepth 1 -maxdepth 3 -name '.*' -prune -o \( -path './*/*/MANIFEST.sha256' -o -path './servers/*.log' \
 -o -path './calibration*.json' -o -type l \) -printf '{FORMAT}'"""
+NAME_CHARS, NAMES = 200, 100  # of what is refused; a machine may offer any number of long names
 Entry = tuple[str, int, str]  # kind, size, name
 
 
 class ResultsThere:
     """The results of a night in the folder `there` of one of its machines, which may offer anything."""
 
-    def __init__(self, there: str, data: Path, night: str, machine: str | None) -> None:
+    def __init__(self, there: str, data: Path, night: str, machine: str | None, lease_id: str) -> None:
         self.there = there
-        self._data, self._night, self._machine = data, night, machine
+        self._data, self._night, self._machine, self._lease_id = data, night, machine, lease_id
         self._here = store.night_folder(data, night)
         self._given: dict[tuple[str, int], PlannedRun] = {}
-        self._refused: set[str] = set()
+        self._refused: list[str] = []
 
     @property
     def has_refused(self) -> bool:
@@ -45,8 +47,8 @@ class ResultsThere:
     def collect(self, host: Host, say: Say) -> None:
         """Copy each whole run folder here, and each log and table that has grown.
 
-        Whatever else the machine offers is named to `say`, once, and left there. Raises RefusedFileError at the end
-        where files of a run of this machine are not accepted.
+        Whatever else the machine offers is left there, and named once to `say` and in a file of the night. Raises
+        RefusedFileError at the end where files of a run of this machine are not accepted.
         """
         waiting = list(listed_entries(host.output_of(_LIST.format(folder=shlex.quote(self.there)))))
         damaged = list[RefusedFileError]()
@@ -57,20 +59,28 @@ class ResultsThere:
             waiting = [entry for entry in waiting if entry not in mine]
             if not mine:
                 break
-        for entry in waiting:
+        refused = [entry for entry in waiting if entry[2] not in self._refused]
+        for entry in refused:
             self._refuse(host, entry, say)
+        if refused:
+            self._store_refused()
         if damaged:
             raise damaged[0]
 
     def _refuse(self, host: Host, entry: Entry, say: Say) -> None:
         kind, _size, name = entry
         what = "" if kind == "f" else f", which is {KINDS.get(kind, 'not a file')}"
-        if name not in self._refused:
-            self._refused.add(name)
-            say(
-                f"{self._origin(host)} offers {name[:200]!r}{what}: the plan gave this machine no such result; "
-                "it was not copied and is left there"
-            )
+        self._refused.append(name)
+        say(
+            f"{self._origin(host)} offers {name[:NAME_CHARS]!r}{what}: the plan gave this machine no such result; "
+            "it was not copied and is left there"
+        )
+
+    def _store_refused(self) -> None:
+        """Write what was refused where the load finds it, so that the runs of this machine are doubted."""
+        names = tuple(name[:NAME_CHARS] for name in self._refused[:NAMES])
+        found = RefusedResults(lease_id=self._lease_id, count=len(self._refused), names=names)
+        store.write_json(store.refused_file(self._data, self._night, self._lease_id), found)
 
     def _try(self, host: Host, own: OwnResults, entry: Entry) -> RefusedFileError | None:
         """Copy one result of this machine, unless it is here; the error where its files are not accepted."""

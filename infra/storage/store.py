@@ -59,6 +59,11 @@ def canary_file(data: Path, night: str, lease_id: str, position: str) -> Path:
     return night_folder(data, night) / "canaries" / f"{lease_id}-{position}.json"
 
 
+def refused_file(data: Path, night: str, lease_id: str) -> Path:
+    """The file of what the machine of a lease offered and the plan did not give it."""
+    return night_folder(data, night) / "refused" / f"{lease_id}.json"
+
+
 def calibration_file(data: Path, night: str, machine: str | None = None) -> Path:
     """The file of a night's calibration, of several machines that of one of them."""
     return night_folder(data, night) / ("calibration.json" if machine is None else f"calibration-{machine}.json")

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Mapping
 
-from bench.audit.rules.canary import CANARY_RULES
 from bench.audit.rules.coherence import COHERENCE_RULES
 from bench.audit.rules.identities import IDENTITY_RULES
 from bench.audit.rules.imported import IMPORTED_RULES
+from bench.audit.rules.machine import MACHINE_RULES
 from bench.audit.rules.money import MONEY_RULES
 from bench.audit.rules.night import NIGHT_RULES
 from bench.audit.rules.physics import MEMORY_RULES, ROOFLINE_RULES
@@ -27,7 +27,7 @@ CLAIM_RULES: tuple[Rule, ...] = (
     *ENERGY_RULES,
     *COHERENCE_RULES,
 )
-RULES: tuple[Rule, ...] = (*NIGHT_RULES, *CLAIM_RULES, *CANARY_RULES)
+RULES: tuple[Rule, ...] = (*NIGHT_RULES, *CLAIM_RULES, *MACHINE_RULES)
 BY_COLUMN = {rule.column: rule for rule in RULES}
 EVIDENCE_COLUMNS = tuple(rule.column for rule in NIGHT_RULES)  # of the table of measurements
 # How many required rules lack an input; judged like any other column.

@@ -9,7 +9,7 @@ import pytest
 
 from bench.engines.ladder import fallback_run
 from bench.errors import RefusedFileError
-from bench.machine_nights import machine_night
+from bench.machine_nights import RefusedResults, machine_night
 from bench.manifest import manifest_text
 from bench.record import NightRecord, PlannedRun
 from infra.agent.executor import LeaseContext, SshExecutor
@@ -116,7 +116,7 @@ def test_a_machine_cannot_hand_back_the_runs_or_the_calibration_of_another(
     )
 
 
-def test_what_is_refused_is_named_once_and_ends_no_run(
+def test_what_is_refused_is_named_once_is_stored_for_the_load_and_ends_no_run(
     sshd: Sshd, keys: tuple[Path, str], tmp_path: Path, night: NightRecord
 ) -> None:
     foreign = folder_on(sshd, night) / name_of(runs_of(night, B)[0])
@@ -130,6 +130,9 @@ def test_what_is_refused_is_named_once_and_ends_no_run(
         f"root@127.0.0.1:{sshd.port}:nightbench/data/runs/{night.night}"
     ]
     assert foreign.is_dir()
+    stored = (store.night_folder(tmp_path / "data", night.night) / "refused" / f"{LEASE}.json").read_bytes()
+    name = f"{name_of(runs_of(night, B)[0])}/MANIFEST.sha256"
+    assert RefusedResults.model_validate_json(stored) == RefusedResults(lease_id=LEASE, count=1, names=(name,))
 
 
 def test_every_result_is_whole_there_or_on_disk_here_whenever_the_power_fails(
@@ -202,6 +205,7 @@ def test_only_whole_runs_and_logs_of_its_own_night_are_copied_from_a_machine(
     assert (here / "night.json").read_bytes() == plan
     assert set(files_below(here)) == {
         "night.json",
+        f"refused/{LEASE}.json",
         f"servers/{server}-0.log",
         *(f"{name_of(first)}/{name}" for name in ("MANIFEST.sha256", "record.json", "load/events.bin")),
     }
@@ -258,12 +262,14 @@ ID = "0123456789abcdef"
         "f",
     ],
 )
-def test_no_listing_of_a_machine_makes_a_file_here(tmp_path: Path, listing: str) -> None:
+def test_no_listing_of_a_machine_makes_a_file_here_but_the_record_of_what_was_refused(
+    tmp_path: Path, listing: str
+) -> None:
     said: list[str] = []
 
     SshExecutor(LyingHost(listing), LeaseContext(LEASE, "night", tmp_path)).collect_and_clean(said.append)
 
-    assert list(tmp_path.rglob("*")) == []
+    assert list(files_below(tmp_path)) == [f"runs/night/refused/{LEASE}.json"]
     assert [line.startswith("root@machine:1:nightbench/data/runs/night offers ") for line in said] == [True]
 
 
