@@ -18,6 +18,7 @@ from prefect.events.filters import EventFilter, EventRelatedFilter, EventResourc
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from prefect.states import Completed, Running
 
 from tests.flows.as_documented import ENVIRONMENT, WORKER, AsDocumented, service
 from tests.flows.serving import Service, client, refuses_others
@@ -86,7 +87,6 @@ def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_
     server.wait_until(lambda: "Scheduled" in state_names(api, nightly), "the nights of the coming days are runs")
     at_two = {run.expected_start_time.hour for run in runs_of(api, nightly) if run.expected_start_time}
     assert at_two == {2}
-    api.create_automation(pause_once_a_run_completes(nightly, reap))
 
     computer.run(ENVIRONMENT, f"prefect deployment schedule create reap/reap --cron '{EVERY_MINUTE}'")
     server.wait_until(lambda: "Late" in state_names(api, reap), "a run that no worker takes is late")
@@ -101,8 +101,21 @@ def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_
         resource=EventResourceFilter(id=[f"prefect.flow-run.{ended.id}"]), related=EventRelatedFilter()
     )
     server.wait_until(lambda: bool(api.read_events(filter=events, limit=1).events), "its events are kept")
-    server.wait_until(lambda: api.read_deployment(nightly.id).paused, "the automation has fired on its state")
     assert errors(server.log.read_text()) == []
+
+
+def test_an_automation_fires_on_the_state_of_a_run(server: Service, api: SyncPrefectClient) -> None:
+    nightly, reap = (api.read_deployment_by_name(name) for name in ("nightly/nightly", "reap/reap"))
+    api.create_automation(pause_once_a_run_completes(nightly, reap))
+    assert not nightly.paused
+
+    # No run of a schedule that is minutes old: its events are held back for a quarter of an hour, until one is given up
+    # that the server never sends, since the scheduler creates its runs without one.
+    run = api.create_flow_run_from_deployment(reap.id)
+    api.set_flow_run_state(run.id, Running())
+    api.set_flow_run_state(run.id, Completed())
+
+    server.wait_until(lambda: api.read_deployment(nightly.id).paused, "the automation has fired")
 
 
 def test_every_service_is_on_and_the_pages_are_served(computer: AsDocumented, api: SyncPrefectClient) -> None:
