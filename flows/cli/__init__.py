@@ -11,7 +11,21 @@ from typing import Annotated
 import typer
 
 from bench.errors import NightbenchError
-from flows.cli import audit, bisect, bucket, client, compare, doctor, export, machines, nights, pin, trends, warehouse
+from flows.cli import (
+    audit,
+    bisect,
+    bucket,
+    client,
+    compare,
+    demo,
+    doctor,
+    export,
+    machines,
+    nights,
+    pin,
+    trends,
+    warehouse,
+)
 from flows.cli.arguments import examples
 from flows.show import console
 from infra.no_telemetry import quiet_environment
@@ -25,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (nights, pin, machines, bucket, warehouse, trends, compare, bisect, audit, export, client, doctor):
+for module in (demo, nights, pin, machines, bucket, warehouse, trends, compare, bisect, audit, export, client, doctor):
     app.add_typer(module.commands)
 
 

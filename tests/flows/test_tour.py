@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.conftest import NightFixture
+from tests.flows.demos import plant_demo
 from tests.flows.deployed import ROOT
 
 pytestmark = pytest.mark.prefect
@@ -17,6 +18,7 @@ LINKED = ("suites", "tests")
 JUDGES = re.compile(r"nightbench (run|audit) ")
 RESULT_COLUMNS = {"scenario", "repeat", "verdict", "ttft_p50_ms", "tpot_p50_ms"}
 SEEN = {
+    "demo": {"simulated", "questions", "sql"},
     "doctor": {"python", "engine", "leases"},
     "plan": {"scenario_id", "repeat", "load", "requests"},
     "run": {"verdict", "report:"},
@@ -52,9 +54,10 @@ def type_in(command: str, folder: Path, environment: dict[str, str]) -> "subproc
 
 @pytest.fixture
 def checkout(house: NightFixture) -> Path:
-    """A folder with the environment, the suites and the example files of a checkout, and no data yet."""
+    """A folder with the environment, the suites, the example files and the demo of a checkout, and no data yet."""
     folder = house.data.parent / "checkout"
     folder.mkdir()
+    plant_demo(folder)
     (folder / ".venv").symlink_to(sys.prefix)
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)

@@ -130,6 +130,7 @@ figure{margin:1rem 0}.chart svg{max-width:100%;height:auto}.bars{width:760px;fon
 a{color:var(--mark)}:focus-visible{outline:3px solid var(--mark);outline-offset:2px}
 nav a,nav b{margin-right:1rem}.line{font-size:1.1rem}.chart{width:100%;min-height:170px}
 .part>summary{color:inherit;margin-top:1rem}.part>summary h2{display:inline}
+.simulated{border:1px solid var(--doubt);border-radius:.3rem;padding:.4rem .7rem}
 .panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 2rem}
 .events{overflow-wrap:anywhere}
 figcaption{font-weight:600;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft)}pre{overflow-x:auto}

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from bench.errors import UnreadableResultError, UsageError
 from nights.durable import write_text
 from warehouse.lake.bucket.filesystem import lake_files
-from warehouse.lake.database import open_warehouse
+from warehouse.lake.database import opened_once
 from warehouse.lake.lake import VALIDATION, writing
 from warehouse.lake.query import ask
 from warehouse.lake.repeat_history import read_precision
@@ -22,6 +22,7 @@ from warehouse.report.latencies import Bar, percentile_chart
 from warehouse.report.markup import ICON, NOTHING, document, joined, page_links, part, shown, sql_html, table_html
 from warehouse.report.night_line import night_line
 from warehouse.report.night_trends import SAID, trends_html
+from warehouse.report.simulated import simulated_note
 from warehouse.rows.records import read_night
 from warehouse.rows.run_folder import nights
 from warehouse.schema.columns import PARTITION
@@ -107,7 +108,7 @@ def write_report(data: Path, night: str) -> Path:
     script = Markup("<script>{}</script>").format(Markup(save_script()))  # noqa: S704 - our own file
     with writing(page):
         docs = write_docs(data, night, page.parent)
-        body = home + night_body(data, night, drawn, docs=docs) + script
+        body = home + simulated_note(data) + night_body(data, night, drawn, docs=docs) + script
         write_text(page, document(f"Night {night}", body, ICON))
         written = sorted((path.stem for path in page.parent.glob("*.html") if path.stem != "index"), reverse=True)
         write_text(page.parent / "index.html", _index_html(written))
@@ -123,7 +124,7 @@ def night_body(
 
     Raises UsageError if the night is not loaded.
     """
-    with open_warehouse(data):  # while it is open, each query opens it at no cost
+    with opened_once(data):
         return _body(_content(data, night, picture), address, docs)
 
 

@@ -8,6 +8,7 @@ from nights.durable import make_folder, write_text
 from warehouse.report.charts import VEGA, templates
 from warehouse.report.figures import json_script
 from warehouse.report.markup import ICON, NOTHING, document, joined
+from warehouse.report.simulated import simulated_note
 
 DRAW, SAVE = "draw.js", "save.js"
 _NAVIGATION = {
@@ -20,8 +21,8 @@ _NAVIGATION = {
 }
 
 
-def page_html(address: str, title: str, body: Markup) -> Markup:
-    """A page of the site at this address; it loads the scripts of charts only where it has charts."""
+def page_html(data: Path, address: str, title: str, body: Markup) -> Markup:
+    """A page of the site of a data folder at this address; it loads the scripts of charts only where it has charts."""
     up = "../" * address.count("/")
     links = joined(
         Markup("<b>{}</b>").format(name) if one == address else Markup("<a href='{}'>{}</a>").format(up + one, name)
@@ -32,7 +33,8 @@ def page_html(address: str, title: str, body: Markup) -> Markup:
         scripts = json_script(templates(), id="templates") + _script(up, VEGA) + _script(up, DRAW)
     if "data-kind=" in body or "<details class='part'" in body:
         scripts += _script(up, SAVE)
-    return document(title, Markup("<nav aria-label='Site'>{}</nav>{}{}").format(links, body, scripts), ICON)
+    whole = Markup("<nav aria-label='Site'>{}</nav>{}{}{}").format(links, simulated_note(data), body, scripts)
+    return document(title, whole, ICON)
 
 
 def _script(up: str, name: str) -> Markup:

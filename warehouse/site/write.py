@@ -9,7 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from warehouse.lake.database import open_warehouse
+from warehouse.lake.database import opened_once
 from warehouse.lake.lake import writing
 from warehouse.lake.query import ask
 from warehouse.report.charts import VEGA, vega_script
@@ -40,38 +40,40 @@ class Site:
     night_count: int
 
 
-def write_site(data: Path, out: Path) -> Site:
-    """Write the site of a data folder; a bucket can serve it as it is.
+def write_site(data: Path, out: Path, night_pages: int = NIGHT_PAGES) -> Site:
+    """Write the site of a data folder, with pages of so many newest nights; a bucket can serve it as it is.
 
     Raises LoadIntoWarehouseError if a file cannot be written.
     """
-    with writing(out), open_warehouse(data):  # while it is open, each query opens it at no cost
+    with writing(out), opened_once(data):
         changes = ask(data, _CHANGES).dicts()
         listed = write_series(data, out, changes, PANELS)
         nights = [row[0] for row in ask(data, _NIGHTS).rows]
-        _write_nights(data, out, nights)
+        _write_nights(data, out, nights[:night_pages])
         for name, (title, questions) in _PAGES.items():
             body = releases_html(data, out) if name == "compare" else NOTHING
             body += joined(_answer(data, out, one) for one in questions)
-            write_page(out / f"{name}.html", page_html(f"{name}.html", title, body))
+            write_page(out / f"{name}.html", page_html(data, f"{name}.html", title, body))
         _write_scripts(out / "assets")
         body = start_body(data, out, changes, listed, nights)
-        write_page(out / "index.html", page_html("index.html", "Nightbench", body))
+        write_page(out / "index.html", page_html(data, "index.html", "Nightbench", body))
     return Site(out / "index.html", len(listed.rows), len(nights))
 
 
 def _write_nights(data: Path, out: Path, nights: Sequence[str]) -> None:
-    for at, night in enumerate(nights[:NIGHT_PAGES]):
+    for at, night in enumerate(nights):
         page = out / "night" / f"{night}.html"
         if at < NEWEST or not page.exists():
             address = f"night/{night}.html"
             write_page(
                 page,
-                page_html(address, f"Night {night}", night_body(data, night, in_browser, series_address_from_folder)),
+                page_html(
+                    data, address, f"Night {night}", night_body(data, night, in_browser, series_address_from_folder)
+                ),
             )
     written = sorted((path.stem for path in (out / "night").glob("*.html") if path.stem != "index"), reverse=True)
     body = page_links(written) if written else Markup("<p>No own night is in the warehouse.</p>")
-    write_page(out / "night" / "index.html", page_html("night/index.html", "Nights", body))
+    write_page(out / "night" / "index.html", page_html(data, "night/index.html", "Nights", body))
 
 
 def _write_scripts(assets: Path) -> None:

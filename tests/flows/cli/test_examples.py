@@ -27,6 +27,7 @@ from tests.emulators.hub import HubEmulator
 from tests.emulators.registry import RegistryEmulator
 from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import TRUTH_SERVER, make_house, trust_the_client
+from tests.flows.demos import plant_demo
 from tests.flows.deployed import ROOT
 from tests.warehouse.folders import whole_night
 from tests.warehouse.trends.judgements import write_judgement
@@ -62,6 +63,7 @@ def write_engine(path: Path) -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iterator[Path]:
     """A folder with our suites, one finished night, a result file, and an account and a bucket that answer."""
     here = tmp_path_factory.mktemp("examples")
+    plant_demo(here)
     house = make_house(here, prefect_home)
     write_engine(here / "vllm")
     (here / "versions.txt").write_text("0.31.0\n0.31.1\n0.32.0\n")

@@ -14,7 +14,7 @@ from bench.errors import UsageError
 from catalog.read import read_published
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, lease, whole_night
-from warehouse.lake.database import BUILDING, DATABASE, build_warehouse
+from warehouse.lake.database import BUILDING, DATABASE, build_warehouse, opened_once
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 from warehouse.schema.columns import TABLES
@@ -186,6 +186,16 @@ def test_a_query_that_is_wrong_is_a_usage_error_in_duckdbs_words(loaded: tuple[P
 def test_a_missing_data_folder_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no data folder"):
         run_sql(tmp_path / "nowhere", "SELECT 1")
+
+
+def test_the_queries_of_one_block_look_at_the_lake_once(tmp_path: Path) -> None:
+    with opened_once(tmp_path):
+        (tmp_path / DATABASE).unlink()
+        rows = run_sql(tmp_path, "SELECT count(*) FROM measurements").rows
+        is_built = (tmp_path / DATABASE).exists()
+
+    run_sql(tmp_path, "SELECT count(*) FROM measurements")
+    assert (rows, is_built, (tmp_path / DATABASE).exists()) == (((0,),), False, True)
 
 
 def test_building_the_same_views_again_keeps_the_file(tmp_path: Path) -> None:

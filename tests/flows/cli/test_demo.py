@@ -1,0 +1,76 @@
+"""`nightbench demo`, as a user tries it first."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from flows.cli import app
+from warehouse.lake.query import run_sql
+
+
+def call(*argv: str) -> Result:
+    return CliRunner().invoke(app, argv)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder, and what the command printed."""
+    folder = tmp_path_factory.mktemp("here") / "it's a demo"
+    done = call("demo", str(folder))
+    assert done.exit_code == 0, done.output
+    return folder, done.stdout
+
+
+def test_each_printed_question_is_answered(demo: tuple[Path, str]) -> None:
+    questions = [line for line in demo[1].splitlines() if line.startswith("nightbench ")]
+
+    answers = [call(*shlex.split(line)[1:], "--csv") for line in questions]
+
+    assert [one.exit_code for one in answers] == [0] * 5
+    assert all(len(one.stdout.splitlines()) > 1 for one in answers)
+    assert "driver" in answers[0].stdout
+    assert answers[2].stdout.splitlines()[1].startswith("simulated-host-9,")
+
+
+def test_the_nights_hold_an_upgrade_a_regression_a_bad_host_and_a_failed_night(demo: tuple[Path, str]) -> None:
+    changes = run_sql(
+        demo[0],
+        "SELECT DISTINCT first_bad[:10], direction, state, cause FROM changes "
+        "WHERE metric = 'output_throughput_tok_per_s' ORDER BY ALL",
+    ).rows
+    nights, failed = run_sql(
+        demo[0], "SELECT count(DISTINCT night), count(DISTINCT night) FILTER (outcome = 'failed') FROM measurements"
+    ).rows[0]
+
+    assert ("2026-08-23", "better", "confirmed", "engine") in changes
+    assert ("2026-09-10", "worse", "confirmed", "driver") in changes
+    assert any(row[0] == "2026-09-25" and row[3] == "host" for row in changes)
+    assert (nights, failed) == (60, 1)
+
+
+def test_each_page_says_that_its_nights_are_simulated(demo: tuple[Path, str]) -> None:
+    pages = list((demo[0] / "site").rglob("*.html"))
+
+    assert len(pages) > 15
+    assert [page.name for page in pages if "<strong>Simulated nights.</strong>" not in page.read_text()] == []
+
+
+def test_a_second_demo_changes_nothing(demo: tuple[Path, str]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in demo[0].rglob("*") if path.is_file()}
+
+    done = call("demo", str(demo[0]))
+
+    assert done.stdout == demo[1]
+    assert {path: path.stat().st_mtime_ns for path in demo[0].rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+
+    done = call("demo", str(tmp_path))
+
+    assert re.search("holds something else: name a folder that is new", str(done.exception))
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

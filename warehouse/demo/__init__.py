@@ -1,0 +1,1 @@
+"""Simulated nights, which show what the pages and the queries say before a night was measured."""
