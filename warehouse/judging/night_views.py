@@ -24,6 +24,8 @@ KEYS = ("run_id", "request_index", "lease_id", "attempt", "stage", "series", "me
 # They are written again when the night is judged, and not staged where this computer has no judgement.
 OF_SERIES = frozenset({"series_verdicts", "change_points", "changes"})
 VIEWS = (*TABLES, *QUESTIONS)
+# Of the files of these only the expected columns are read.
+LARGE = frozenset({"requests", "telemetry", "server_samples", "command_metrics"})
 
 
 @contextmanager
@@ -43,13 +45,18 @@ def views_of(staging: Path, night: str, wanted: Collection[str]) -> Iterator[duc
 
 
 def _needed(lake: Path, wanted: Collection[str]) -> Iterator[str]:
-    """The SQL of these views and of those that they select from, in the order in which they can be created."""
+    """The SQL of these views and of those that they select from, in the order in which they can be created.
+
+    All but the large ones become tables: each is computed once, and what selects from it does not bind it again.
+    """
     statements = dict(zip(VIEWS, view_statements(lake), strict=True))
     kept = {OF_COLUMNS, *wanted}
     for name, sql in reversed(statements.items()):
         if name in kept:
             kept |= statements.keys() & set(re.findall(r"\w+", sql))
-    return (sql for name, sql in statements.items() if name in kept)
+    for name, statement in statements.items():
+        if name in kept:
+            yield statement if name in LARGE else statement.replace("CREATE VIEW", "CREATE TABLE", 1)
 
 
 def frame_of(connection: duckdb.DuckDBPyConnection, table: str, expectations: Sequence[Expectation]) -> "pd.DataFrame":
@@ -57,9 +64,10 @@ def frame_of(connection: duckdb.DuckDBPyConnection, table: str, expectations: Se
     text = " ".join(one.model_dump_json(include={"kwargs"}) for one in expectations)
     named = {*re.findall(r"\w+", text), *KEYS}
     is_whole = any(one.type.startswith("expect_table_column") for one in expectations)
-    chosen = [f'"{name}"' for name in connection.table(table).columns if name in named]
+    described = connection.execute(f"DESCRIBE {table}").fetchall()
+    chosen = [f'"{name}"' for name, *_ in described if name in named]
     columns = "*" if is_whole or not chosen else ", ".join(chosen)
-    return _pandas(connection.sql(f"SELECT {columns} FROM {table}").to_arrow_table())  # noqa: S608 - names of ours
+    return _pandas(connection.execute(f"SELECT {columns} FROM {table}").to_arrow_table())  # noqa: S608 - names of ours
 
 
 def frame_of_columns(connection: duckdb.DuckDBPyConnection, staging: Path, night: str) -> "pd.DataFrame":
