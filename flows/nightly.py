@@ -49,6 +49,7 @@ from tasks.artifacts import NightProgress, show_plan, show_results, start_progre
 from tasks.canary import canary_after, canary_before, canary_request
 from tasks.control import after_start, control_run, prepare_control
 from tasks.golden import find_golden
+from tasks.kept_progress import keep_progress
 from tasks.loading import judge, load, report, report_suite
 from tasks.machine import as_rented, provision, reach
 from tasks.measuring import calibrate_client, is_serving, lineage_of, make_context, measure, shut_down
@@ -127,15 +128,17 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
 
 def run_night(settings: Settings, night: NightRecord, suite: Path, *, wait: bool) -> LoadSummary:
     """Measure, load, judge and report the missing runs of a night; then raise the error that ended it early, if any."""
-    show_plan(night)
-    missing = len(store.missing_runs(settings.data, night))
-    progress = start_progress(night, missing)
-    failure = try_machines(settings, night, progress, wait=wait) if missing else None  # a complete night rents nothing
-    upload_runs(settings, night.night, is_machine_rented=False)
-    summary = load(night.night)
-    suspects = judge(night.night, night.rerun_of)
-    show_results(night.night, report(night.night))
-    report_suite(night.night, suite)
+    with keep_progress(settings, night):
+        show_plan(night)
+        missing = len(store.missing_runs(settings.data, night))
+        progress = start_progress(night, missing)
+        # A complete night rents nothing.
+        failure = try_machines(settings, night, progress, wait=wait) if missing else None
+        upload_runs(settings, night.night, is_machine_rented=False)
+        summary = load(night.night)
+        suspects = judge(night.night, night.rerun_of)
+        show_results(night.night, report(night.night))
+        report_suite(night.night, suite)
     upload_runs(settings, night.night, is_machine_rented=False)  # what load, judgement and report wrote
     if failure is not None:
         raise failure
@@ -154,7 +157,7 @@ def try_machines(settings: Settings, night: NightRecord, progress: UUID, *, wait
     return run_machines(settings, night, benchmark)
 
 
-@night_task("machine for {night.night}")
+@night_task("machine for {night.night}", is_stage=False)
 def benchmark_machine(settings: Settings, night: NightRecord, progress: UUID, wait: bool = False) -> None:
     """Rent one machine, run every missing run of its night on it, and always release it.
 

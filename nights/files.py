@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from bench.machine.canary import CanaryRecord
 from bench.machine_nights import RefusedResults
+from bench.night_progress import StageTimes
 from bench.record import Calibration, FailedStart, LeaseReport, LmEvalRecord, NightEnd, NightRecord, RunRecord, Uploads
 from bench.repeats import NightPrecision
 from bench.search.search import NightSearches
@@ -123,6 +124,24 @@ RUNS = NightFile(
     "when the run is over",
     largest_bytes=4 * GIB,
 )
+LOG = NightFile(
+    "night.log",
+    r"night\.log",
+    "the log of the night, which a terminal shows only in part",
+    None,
+    "the night",
+    "when it ends; until then it is `.night.log`",
+    is_loaded=False,
+)
+STAGES = NightFile(
+    "stages.json",
+    r"stages\.json",
+    "how long each stage took, which later nights of the suite expect",
+    StageTimes,
+    "the night",
+    "when it ends",
+    is_loaded=False,
+)
 FILES: tuple[NightFile, ...] = (
     PLAN,
     LEASES,
@@ -187,6 +206,8 @@ FILES: tuple[NightFile, ...] = (
         "after the judgement",
         is_loaded=False,
     ),
+    LOG,
+    STAGES,
     UPLOADS,
 )
 

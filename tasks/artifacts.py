@@ -1,5 +1,6 @@
 """What the Prefect UI shows of a night: its plan, one progress bar, results, findings, and a link to the report."""
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -13,9 +14,11 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 
+from bench.night_progress import LoadProgress
 from bench.plan import cells
 from bench.record import NightRecord
 from infra.settings import Settings
+from tasks.progress import STREAM
 from tasks.server_calls import post
 from tasks.task import night_task
 from warehouse.lake.query import run_sql
@@ -33,7 +36,7 @@ FINDINGS = 'SELECT scenario, "repeat", severity, code, doubts, message FROM find
 BARS: dict[UUID, UUID] = {}
 
 
-@night_task("show plan")
+@night_task("show plan", is_stage=False)
 def show_plan(settings: Settings, night: NightRecord) -> None:
     """Publish the plan as a table."""
     del settings
@@ -70,19 +73,19 @@ class NightProgress:
         self._elsewhere = elsewhere
         self._done = done
         self._bar = artifact
-        self.within_run(0.0)
+        self.within_run(LoadProgress(0.0))
 
     def _percent(self, share: float) -> float:
         finished, planned = self._elsewhere()
         return round(100 * (self._done + finished + share) / (self._total + planned), 1)
 
-    def within_run(self, share: float) -> None:
-        """Show the share done of the run in progress."""
-        percent = self._percent(min(share, 1.0))
+    def within_run(self, load: LoadProgress) -> None:
+        """Show the share done of the run in progress, and what a terminal would show of it."""
+        percent, description = self._percent(load.share), progress_line()
 
         def update() -> None:
             if self._bar in BARS:
-                update_progress_artifact(BARS[self._bar], percent)
+                update_progress_artifact(BARS[self._bar], percent, description)
 
         post("the progress", update, self._bar)
 
@@ -90,10 +93,17 @@ class NightProgress:
         """Count one more finished run; so many are `waiting`, where another may have followed from it."""
         self._done += 1
         self._total = self._total if waiting is None else self._done + waiting
-        self.within_run(0.0)
+        self.within_run(LoadProgress(0.0))
 
 
-@night_task("show results")
+def progress_line() -> str:
+    """The night's state in one line: what it does, how long is left, and its cost."""
+    now = time.monotonic()
+    with STREAM.lock:
+        return STREAM.state.line(now)
+
+
+@night_task("show results", is_stage=False)
 def show_results(settings: Settings, night: str, page: Path) -> None:
     """Publish results, findings and a link to the report."""
     data = settings.data.absolute()

@@ -1,6 +1,7 @@
 """Rent a machine, make it ready, and give it back."""
 
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from prefect.client.schemas.objects import State, TaskRun
 
 from bench.errors import LeaseError, LedgerError, MachineUnfitError, NightbenchError
 from bench.machine_nights import machine_night, with_machine_night
+from bench.night_progress import Released, Rented
 from bench.plan import on_kind
 from bench.record import NightRecord
 from bench.suite.machine import Machine, hardware_of
@@ -41,6 +43,7 @@ from infra.models.bucket_lookup import look_in_bucket
 from infra.reporting import Reporter
 from infra.settings import Settings
 from infra.storage import store
+from tasks.progress import STREAM
 from tasks.task import night_task
 from tasks.volumes import label_of, release_volume
 
@@ -81,6 +84,7 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *
     finally:
         # Failed attempts are capacity history.
         report_night(settings.data, ledger_file(settings), night.night, log.warning)
+    STREAM.emit(Rented(lease.lease_id, lease.kind or night.target, lease.usd_per_hour, time.monotonic()))
     log.info("rented %s at %.2f USD/h until %s", lease.machine_id, lease.usd_per_hour, lease.expires_at)
     return lease
 
@@ -96,7 +100,9 @@ def teardown(settings: Settings, lease: Lease, volume: Volume | None = None) -> 
         released = release_lease(cloud, ledger(settings), SystemClock(), lease, say=log.error)
         report_lease(settings.data, ledger_file(settings), released, log.warning)
         delete_old_keys(settings.data, ledger_file(settings))
-    log.info("released machine %s after %.2f USD", released.machine_id, released.usd(SystemClock().now()))
+    usd = released.usd(SystemClock().now())
+    STREAM.emit(Released(released.lease_id, usd))
+    log.info("released machine %s after %.2f USD", released.machine_id, usd)
 
 
 def collect(settings: Settings, cloud: Cloud, lease: Lease, volume: Volume | None) -> None:

@@ -1,7 +1,6 @@
 """Bring a server up, measure runs on it, and stop it."""
 
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from prefect import get_run_logger
 
 from bench.errors import NightbenchError, RemoteJobCrashedError, unexpected
+from bench.night_progress import LoadProgress
 from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
 from infra.agent import operations
@@ -21,9 +21,10 @@ from infra.measurement.run import RunContext
 from infra.measurement.run import measure as measure_run
 from infra.models.models import PreparedModel
 from infra.processes.environment import child_environment
-from infra.reporting import Reporter
+from infra.reporting import Progress, Reporter
 from infra.settings import Settings
 from infra.storage import store
+from tasks.progress import STREAM
 from tasks.task import night_task
 
 ROOT = Path(__file__).parent.parent
@@ -116,7 +117,7 @@ def measure(
     run: PlannedRun,
     running: RunningServer | EngineAt | NightbenchError,
     is_last: bool,
-    progress: Callable[[float], None],
+    progress: Progress,
 ) -> RunRecord:
     """Measure one run; never retried, because a second try would hide instability.
 
@@ -124,12 +125,17 @@ def measure(
     expects, the run is a failed run whose record is written here.
     """
     log = get_run_logger()
-    executor, reporter = executor_for(settings, context), Reporter(log.info, progress)
+
+    def follow(load: LoadProgress) -> None:
+        STREAM.report(load=load)
+        progress(load)
+
+    executor, reporter = executor_for(settings, context), Reporter(log.info, follow)
     try:
         record = executor.run(operations.measure, reporter, context, run, running, is_last)
     except RemoteJobCrashedError as error:
         here = replace(context, data=settings.data.absolute())
-        record = measure_run(here, run, unexpected(error), progress, is_last=is_last)
+        record = measure_run(here, run, unexpected(error), follow, is_last=is_last)
     say = log.info if record.outcome == "measured" else log.error
     say(
         "%s #%d (%s): %s %s",

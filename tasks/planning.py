@@ -42,7 +42,7 @@ def hold_machine(
         yield lambda _night: None
         return
     lock = MachineLock(settings.machine_lock, settings.data)
-    with lock.hold(get_run_logger().info, wait=wait):
+    with lock.hold(get_run_logger().warning, wait=wait):
         yield lambda night: lock.name(night.night)
 
 
@@ -52,7 +52,7 @@ def _wait_for_host(settings: Settings, target: str) -> None:
     cloud = cloud_named(settings, target)
     release_leftovers(settings.data, ledger_file(settings), clouds(settings), say=log.warning)
     if isinstance(cloud, StaticCloud):
-        cloud.wait_until_free(log.info)
+        cloud.wait_until_free(log.warning)
 
 
 @night_task("plan")

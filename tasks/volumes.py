@@ -18,7 +18,7 @@ from tasks.task import night_task
 UNMOUNT_S = 30.0  # short, because the machine is released anyway
 
 
-@night_task("model volume")
+@night_task("model volume", is_stage=False)
 def attach_volume(settings: Settings, night: NightRecord, lease: Lease) -> Volume | None:
     """Attach the model's volume if the suite has one; None if it has none, or it cannot be attached now."""
     size_gib, log = night.suite.model.cache_volume_gib, get_run_logger()

@@ -86,6 +86,7 @@ def _cost(suite: Path, target: str, fewest: int, most: int) -> str:
 
 def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bisection", "Step"]:
     from flows.bisect import begun_night, read_night, read_state, run_search, state_file  # noqa: PLC0415
+    from flows.show.night_view import night_view  # noqa: PLC0415
     from flows.temporary_server import temporary_server  # noqa: PLC0415
     from infra.leases.lease_reports import night_usd  # noqa: PLC0415
 
@@ -99,7 +100,7 @@ def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bi
 
     handle_stop_signals(data)
     try:
-        with temporary_server():
+        with night_view(plain=True) as view, view.showing_log(), temporary_server():
             return run_search(data, search, measure, lambda night: night_usd(data, night), budget_usd)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; what was measured is kept: run the same command again")

@@ -1,6 +1,7 @@
 """Commands that plan, run and prepare nights."""
 
 import gc
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ from flows.cli.arguments import (
 )
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
+from tasks.progress import STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +48,9 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
     ] = False,
     apply_rules: ApplyRulesFlag = False,
     accept_risk: AcceptRiskFlag = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Print a line for each stage, also on a terminal, in place of a live view.")
+    ] = False,
 ) -> None:
     """Run a night: plan, rent, serve, measure, release the machine, load, judge and report.
 
@@ -63,7 +68,7 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
     exit_code = 0
     decided = {"poc": poc, "wait": wait, "force": force, "apply_rules": apply_rules}
     try:
-        night = _run_nightly(suite, where.name, resume, decided)
+        night = _run_nightly(suite, where.name, resume, decided, plain=plain)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
         raise typer.Exit(exit_code_of(stop)) from stop
@@ -76,17 +81,22 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
     raise typer.Exit(exit_code or upload)
 
 
-def _run_nightly(suite: Path, target: str, resume: str | None, decided: "Mapping[str, bool]") -> str:
+def _run_nightly(suite: Path, target: str, resume: str | None, decided: "Mapping[str, bool]", *, plain: bool) -> str:
     """Run the flow and return the name of its night, on the server that PREFECT_API_URL names or a temporary one."""
-    from flows.temporary_server import temporary_server  # noqa: PLC0415
+    from flows.show.night_view import night_view  # noqa: PLC0415
 
-    gc.disable()  # what imports make stays: to look through it costs a second of CPU time
-    with temporary_server():
-        from flows.lost_server import outcome_without_server  # noqa: PLC0415
-        from flows.nightly import nightly  # noqa: PLC0415
+    with night_view(plain=plain) as view, ExitStack() as until_end:
+        with STREAM.stage("start"):
+            gc.disable()  # what imports make stays: to look through it costs a second of CPU time
+            from flows.temporary_server import temporary_server  # noqa: PLC0415
 
-        gc.freeze()
-        gc.enable()
+            until_end.enter_context(view.showing_log())
+            until_end.enter_context(temporary_server())
+            from flows.lost_server import outcome_without_server  # noqa: PLC0415
+            from flows.nightly import nightly  # noqa: PLC0415
+
+            gc.freeze()
+            gc.enable()
         flow = partial(nightly, suite=str(suite), target=target, resume=resume, **decided)
         return outcome_without_server(flow).night
 

@@ -55,14 +55,18 @@ def progress(text: str) -> None:
     Console(stderr=True).print(_said(text), style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
-def warn(text: str) -> None:
-    """Print a warning to standard error."""
-    Console(stderr=True).print(_said(f"warning: {text}"), style="yellow", highlight=False, markup=False, soft_wrap=True)
+def warn(text: str, screen: Console | None = None) -> None:
+    """Print a warning to standard error; `screen`: the console of a live view, which shows it above."""
+    (screen or Console(stderr=True)).print(
+        _said(f"warning: {text}"), style="yellow", highlight=False, markup=False, soft_wrap=True
+    )
 
 
-def error(text: str) -> None:
-    """Print an error to standard error."""
-    Console(stderr=True).print(_said(f"error: {text}"), style="red", highlight=False, markup=False, soft_wrap=True)
+def error(text: str, screen: Console | None = None) -> None:
+    """Print an error to standard error, as `warn` does."""
+    (screen or Console(stderr=True)).print(
+        _said(f"error: {text}"), style="red", highlight=False, markup=False, soft_wrap=True
+    )
 
 
 def document(text: str) -> None:

@@ -2,7 +2,7 @@
 
 arguments.json  {"verb": the operation's name, "arguments": [...]}, written before the process starts
 answer.json     the result, the error or the traceback, written last and in one step
-log             one JSON object a line, {"say": ...} or {"progress": ...}; any other line is a program's own output
+log             one JSON object a line, {"say": ...} or {"progress": {...}}; any other line is a program's own output
 
 Both sides parse the JSON by the operation's own type annotations, so an answer cannot make this side run code.
 """
@@ -13,6 +13,7 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from inspect import signature
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -21,6 +22,7 @@ from pydantic import TypeAdapter
 
 from bench import errors
 from bench.errors import NightbenchError, RemoteJobCrashedError
+from bench.night_progress import LoadProgress
 from bench.printable import printable_strings
 from infra.agent.operations import OPERATIONS
 from infra.no_telemetry import quiet_environment
@@ -28,6 +30,7 @@ from infra.reporting import Reporter
 from infra.settings import Settings
 
 ARGUMENTS, ANSWER = "arguments.json", "answer.json"
+_LOAD = TypeAdapter(LoadProgress)
 PARAMETERS_BEFORE_VALUES = 2  # settings and reporter, which belong to the process and are not sent
 
 OperationFunction = Callable[..., Any]
@@ -115,7 +118,7 @@ def read_line(line: str, reporter: Reporter) -> None:
     try:
         entry = json.loads(line)
         if set(entry) == {"progress"}:
-            reporter.progress(float(entry["progress"]))
+            reporter.progress(_LOAD.validate_python(entry["progress"]))
             return
         line = str(entry["say"])
     except (ValueError, KeyError, TypeError):
@@ -131,7 +134,7 @@ def run_job(folder: Path, settings: Settings) -> int:
         sys.stdout.flush()
 
     operation, arguments = read_arguments((folder / ARGUMENTS).read_bytes())
-    reporter = Reporter(lambda line: log(say=line), lambda share: log(progress=share))
+    reporter = Reporter(lambda line: log(say=line), lambda load: log(progress=asdict(load)))
     result: object
     try:
         result = operation(settings, reporter, *arguments)

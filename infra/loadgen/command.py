@@ -4,13 +4,13 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench.engines.docker import container_argv
 from bench.errors import LoadDriverError
 from bench.loadgen.drivers.command import METRICS_FILE, CommandMetric, CommandOutput, read_metrics
+from bench.night_progress import LoadProgress
 from bench.suite.command import ENGINE_PYTHON, Command, node_environment
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
@@ -21,7 +21,7 @@ from infra.engines.server import EngineAt
 from infra.loadgen import keep_output
 from infra.processes import detached
 from infra.processes.environment import TOOLS, child_environment
-from infra.reporting import no_progress, silent
+from infra.reporting import Progress, no_progress, silent
 
 POLL_S = 0.1
 PATIENCE_S = 5.0
@@ -85,7 +85,7 @@ def job_of(scenario: Scenario, engine: EngineAt, machine: Path, lease_id: str, r
     return CommandJob(command, machine, lease_id, run_folder, engine, has_gpus=has_gpus)
 
 
-def run_command(job: CommandJob, progress: Callable[[float], None] = no_progress) -> tuple[CommandMetric, ...]:
+def run_command(job: CommandJob, progress: Progress = no_progress) -> tuple[CommandMetric, ...]:
     """Run a job to its end, keep its metrics in `load/` and return them; `progress` gets the share of its time limit.
 
     What an earlier server left running is ended first, since it holds memory. Raises UsageError before anything
@@ -97,7 +97,7 @@ def run_command(job: CommandJob, progress: Callable[[float], None] = no_progress
     try:
 
         def has_ended() -> bool:
-            progress(min(1.0, (time.monotonic() - began) / job.command.timeout_s))
+            progress(LoadProgress(min(1.0, (time.monotonic() - began) / job.command.timeout_s)))
             return detached.exit_code(job.pid_file) is not None or not detached.is_alive(session)
 
         is_in_time = poll(SystemClock(), POLL_S, has_ended, job.command.timeout_s)

@@ -4,7 +4,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from bench.loadgen.drivers.target import NOTHING_GIVEN, LoadTarget, RunInputs
 from bench.loadgen.drivers.vllm_bench import vllm_bench_argv
 from bench.loadgen.drivers.vllm_rs import vllm_rs_bench_argv
 from bench.loadgen.report import LoadReport
+from bench.night_progress import LoadProgress
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines.server import RunningServer, died, is_alive, log_size
@@ -22,6 +22,7 @@ from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 from infra.models.models import PreparedModel
 from infra.processes import detached
 from infra.processes.environment import child_environment
+from infra.reporting import Progress
 from meter import METER_VERSION
 from meter.bundle import bundle
 
@@ -105,8 +106,8 @@ def driver_version(scenario: Scenario, engine_version: str | None, argv: tuple[s
             return vllm_rs_version(Path(argv[0]))
 
 
-def drive(argv: tuple[str, ...], job: LoadJob, server: RunningServer, progress: Callable[[float], None]) -> int:
-    """Run the driver to its end and return its exit code; `progress` gets the share done, about once a second.
+def drive(argv: tuple[str, ...], job: LoadJob, server: RunningServer, progress: Progress) -> int:
+    """Run the driver to its end and return its exit code; `progress` is called about once a second.
 
     Raises ServerDiedError if the server exits meanwhile, and LoadDriverError if the driver fails or takes longer than
     `run_timeout_s`; the driver is ended first, and its files stay in the run folder.
@@ -130,14 +131,17 @@ def drive(argv: tuple[str, ...], job: LoadJob, server: RunningServer, progress: 
     return code
 
 
-def _watch(job: LoadJob, server: RunningServer, pid_file: Path, progress: Callable[[float], None]) -> int | None:
-    next_progress = 0.0
+def _watch(job: LoadJob, server: RunningServer, pid_file: Path, progress: Progress) -> int | None:
+    next_progress, first_s = 0.0, None
 
     def has_ended() -> bool:
-        nonlocal next_progress
-        if time.monotonic() >= next_progress:
-            progress(_share_done(job.run_folder))
-            next_progress = time.monotonic() + 1.0
+        nonlocal next_progress, first_s
+        now = time.monotonic()
+        if now >= next_progress:
+            next_progress = now + 1.0
+            counts = _counts(job.run_folder)
+            first_s = first_s or (now if counts else None)
+            progress(_progress_of(counts, now - (first_s or now), job.scenario.workload.osl))
         return detached.exit_code(pid_file) is not None or not is_alive(server)
 
     clock = SystemClock()
@@ -147,12 +151,22 @@ def _watch(job: LoadJob, server: RunningServer, pid_file: Path, progress: Callab
     return poll(clock, POLL_S, lambda: detached.exit_code(pid_file), DRIVER_PATIENCE_S)
 
 
-def _share_done(run_folder: Path) -> float:
+def _counts(run_folder: Path) -> tuple[int, int] | None:
+    """The requests that have ended and all that are planned; None until the driver writes them."""
     try:
         progress = json.loads((run_folder / "load" / "progress.json").read_bytes())
     except (OSError, ValueError):
-        return 0.0
-    return float(progress["done"] / progress["planned"]) if progress["planned"] else 0.0
+        return None
+    return progress["done"], progress["planned"]
+
+
+def _progress_of(counts: tuple[int, int] | None, elapsed_s: float, osl: int) -> LoadProgress:
+    """The rate counts the requests that have ended, each with the output length of the suite."""
+    if counts is None or not counts[1]:
+        return LoadProgress(0.0)
+    done, planned = counts
+    rate = done * osl / elapsed_s if done and elapsed_s else None
+    return LoadProgress(min(1.0, done / planned), done, planned, rate)
 
 
 def _tail(log: Path) -> str:

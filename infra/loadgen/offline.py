@@ -1,7 +1,6 @@
 """Run an offline driver to its end: it loads the model itself, on this machine or in the engine's container."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from bench.errors import LoadDriverError
 from bench.loadgen.batch_report import BatchReport
 from bench.loadgen.drivers.by_name import OFFLINE, read_batches
 from bench.loadgen.drivers.offline import engine_version
+from bench.night_progress import LoadProgress
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
@@ -20,7 +20,7 @@ from infra.engines.secret_environment import read_secrets
 from infra.engines.server import EngineAt
 from infra.processes import detached
 from infra.processes.environment import TOOLS, ChildEnvironment, child_environment
-from infra.reporting import silent
+from infra.reporting import Progress, silent
 
 POLL_S = 0.2
 PATIENCE_S = 15.0
@@ -78,7 +78,7 @@ def command_of(job: OfflineJob) -> Command:
     return Command(container_argv(started, inside, job.model), child_environment(hidden, also=TOOLS), started.name)
 
 
-def run_offline(job: OfflineJob, command: Command, progress: Callable[[float], None]) -> int:
+def run_offline(job: OfflineJob, command: Command, progress: Progress) -> int:
     """Run a job's command to its end and return its exit code, which is 0; `progress` gets the share of its time limit.
 
     What an earlier server left running is ended first, since it holds memory. Raises LoadDriverError, with the root
@@ -91,7 +91,7 @@ def run_offline(job: OfflineJob, command: Command, progress: Callable[[float], N
     try:
 
         def has_ended() -> bool:
-            progress(min(1.0, (time.monotonic() - began) / job.run_timeout_s))
+            progress(LoadProgress(min(1.0, (time.monotonic() - began) / job.run_timeout_s)))
             return detached.exit_code(pid_file) is not None or not detached.is_alive(session)
 
         poll(SystemClock(), POLL_S, has_ended, job.run_timeout_s)

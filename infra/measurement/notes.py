@@ -1,10 +1,12 @@
 """What a run notes while it is measured."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from infra.reporting import Progress
 
 
 class Stopwatch:
@@ -25,8 +27,8 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Notes:
-    """Where a run notes its stages, the fields of its record, and its progress from 0 to 1."""
+    """Where a run notes its stages, the fields of its record, and how far its load is."""
 
     watch: Stopwatch
     found: dict[str, Any]
-    progress: Callable[[float], None]
+    progress: Progress

@@ -1,7 +1,7 @@
 """Measure one run into a run folder: counters, load, counters. A failed run is a record with its stage and reason."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,6 +43,7 @@ from infra.measurement.answers import ask
 from infra.measurement.ending import Ending, ending_of, failed_by
 from infra.measurement.notes import Notes, Stopwatch
 from infra.models.models import PreparedModel
+from infra.reporting import Progress
 from infra.storage import store
 
 
@@ -73,7 +74,7 @@ def measure(
     context: RunContext,
     run: PlannedRun,
     running: RunningServer | EngineAt | NightbenchError,
-    progress: Callable[[float], None],
+    progress: Progress,
     *,
     is_last: bool,
 ) -> RunRecord:

@@ -11,6 +11,7 @@ import pytest
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from bench.night_progress import LoadProgress
 from tasks import artifacts
 from tasks.artifacts import NightProgress
 from tasks.server_calls import ServerCalls
@@ -38,13 +39,13 @@ def test_progress_waits_for_no_server_and_only_its_newest_value_is_still_to_be_s
     release = threading.Event()
     bar = uuid4()
     monkeypatch.setitem(artifacts.BARS, bar, uuid4())
-    monkeypatch.setattr(artifacts, "update_progress_artifact", lambda _bar, percent: shown.append(percent))
+    monkeypatch.setattr(artifacts, "update_progress_artifact", lambda _bar, percent, _line: shown.append(percent))
 
     with temporary_settings({PREFECT_API_URL: silent_server}):
         calls.post("its version", lambda: release.wait(PATIENCE_S))
         progress = NightProgress(total=10, done=0, artifact=bar)
         for _ in range(10):
-            progress.within_run(0.5)
+            progress.within_run(LoadProgress(0.5))
             progress.run_is_over()
         assert not calls.settle(0.0)
         release.set()

@@ -75,7 +75,7 @@ class Recorded:
 
     @property
     def reporter(self) -> Reporter:
-        return Reporter(self.lines.append, self.shares.append)
+        return Reporter(self.lines.append, lambda load: self.shares.append(load.share))
 
 
 @pytest.fixture(params=["local", "ssh"])

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from bench.errors import LoadDriverError, UsageError
+from bench.night_progress import LoadProgress
 from bench.suite.command import Command
 from infra.engines.orphans import SERVER, end_orphans
 from infra.engines.server import EngineAt
@@ -64,7 +65,7 @@ def test_the_container_of_a_command_that_is_stopped_is_removed(machine: Path, mo
     command = one.command.model_copy(update={"argv": ("{engine_python}", "-c", "import time; time.sleep(300)")})
     pids: list[object] = []
 
-    def stop(_share: float) -> None:
+    def stop(_load: LoadProgress) -> None:
         if docker.containers:
             pids.append(docker.state_of(docker.containers[0])["pid"])
             raise KeyboardInterrupt
