@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help run test test-all quick docs check lint types format bench peers soak chaos fuzz engine engines spark lock clean
+.PHONY: help run up test test-all quick docs check lint types format bench peers soak chaos fuzz engine engines spark lock clean
 .DEFAULT_GOAL := run
 
 help:  ## this list
@@ -13,6 +13,9 @@ help:  ## this list
 
 run: $(STAMP)  ## a whole night on this computer, into ./data
 	$(BIN)/nightbench run suites/local.toml --target local
+
+up: $(STAMP)  ## the service: nights on a schedule, with the Prefect UI
+	$(BIN)/nightbench up
 
 # Most tests wait for a server, an engine or a clock, so there are more workers than a laptop has free cores; no test
 # may depend on how fast the host is. Types and imports are checked beside the tests, and reported after them.

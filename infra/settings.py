@@ -41,6 +41,10 @@ class Settings(StorageSettings):
     # The only targets; also the only URLs with the key. None: this computer and every cloud.
     deployed_targets: Annotated[tuple[str, ...] | None, NoDecode] = None
     deployed_suites: Path | None = None  # a folder of suites besides the checkout's
+    service_port: int = Field(default=4200, ge=1, le=65535)  # of Prefect's server, where `nightbench up` starts it
+    pages_port: int = Field(default=4280, ge=1, le=65535)  # of the pages that `nightbench up` serves
+    pages_url: str | None = None  # where people open the pages of nights; `nightbench up` sets it for its worker
+    database_url: SecretStr | None = None  # of Prefect's server, postgresql+asyncpg://...; None: SQLite
     do_token: SecretStr | None = None  # of DigitalOcean, or of a cloud with its API
     do_endpoint: str = "https://api.digitalocean.com"
     do_ca: Path | None = None  # further trusted certificates, for an endpoint that is not public

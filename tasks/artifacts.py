@@ -113,8 +113,9 @@ def show_results(settings: Settings, night: str, page: Path) -> None:
         description = f"{key.capitalize()} of night {night}"
         post(f"the {key}", partial(create_table_artifact, rows, key=key, description=description))
     # Browsers do not open a local file from a web page, so the description holds the path to copy.
+    link = page.as_uri() if settings.pages_url is None else f"{settings.pages_url}/reports/{page.name}"
     text, path = f"Report of night {night}", str(page)
-    post("the report", partial(create_link_artifact, page.as_uri(), link_text=text, key="report", description=path))
+    post("the report", partial(create_link_artifact, link, link_text=text, key="report", description=path))
 
 
 def _shown(value: object) -> object:

@@ -23,6 +23,7 @@ from flows.cli import (
     machines,
     nights,
     pin,
+    service,
     trends,
     warehouse,
 )
@@ -39,7 +40,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, nights, pin, machines, bucket, warehouse, trends, compare, bisect, audit, export, client, doctor):
+NIGHTS = (demo, nights, service, pin, machines, bucket)
+RESULTS = (warehouse, trends, compare, bisect, audit, export, client, doctor)
+for module in (*NIGHTS, *RESULTS):
     app.add_typer(module.commands)
 
 

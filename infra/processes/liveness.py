@@ -51,6 +51,11 @@ def dead_names(data: Path) -> list[str]:
     return [path.name for path in sorted((data / FOLDER).glob("[!.]*")) if _is_free(path)]
 
 
+def living_names(data: Path) -> list[str]:
+    """The names whose processes hold their lock."""
+    return [path.name for path in sorted((data / FOLDER).glob("[!.]*")) if path.is_file() and not _is_free(path)]
+
+
 def remove_lock(data: Path, name: str) -> None:
     """Delete the lock of a process that has exited."""
     (data / FOLDER / name).unlink(missing_ok=True)

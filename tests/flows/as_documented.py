@@ -2,18 +2,19 @@
 
 import os
 import re
-import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.flows.serving import NOT_OURS, PATIENCE_S, Service, free_port, is_healthy, migrated
+import psutil
+
+from tests.flows.serving import NOT_OURS, PATIENCE_S, free_port, migrated
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "schedule-a-night.md"
-LOGIN, ENVIRONMENT, SERVER, DEPLOY, WORKER = range(5)  # the blocks of commands, in the order of the page
+UP, STATUS, DOWN, SHELL = range(4)  # the blocks of commands, in the order of the page
 
 
 def blocks() -> list[str]:
@@ -22,10 +23,15 @@ def blocks() -> list[str]:
 
 @dataclass(frozen=True)
 class AsDocumented:
-    """A computer with nothing but the checkout: a home of its own, another port, another data folder, and no more."""
+    """A computer with nothing but the checkout: a home of its own, other ports, another data folder, and no more."""
 
     home: Path
     port: int
+    pages_port: int
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "data" / "service"
 
     @property
     def api_url(self) -> str:
@@ -33,59 +39,57 @@ class AsDocumented:
 
     @property
     def login(self) -> str:
-        return (self.home / ".config" / "nightbench" / "prefect-login").read_text("utf-8").strip()
+        return (self.folder / "login").read_text("utf-8").strip()
+
+    def log(self, part: str) -> str:
+        return (self.folder / f"{part}.log").read_text("utf-8")
 
     def environment(self) -> dict[str, str]:
         ours = {name: value for name, value in os.environ.items() if not name.startswith(NOT_OURS)}
-        return {**ours, "HOME": str(self.home), "PREFECT_HOME": str(self.home / ".prefect")}
+        return {
+            **ours,
+            "HOME": str(self.home),
+            "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
+            "NIGHTBENCH_DATA": str(self.home / "data"),
+            "NIGHTBENCH_SERVICE_PORT": str(self.port),
+            "NIGHTBENCH_PAGES_PORT": str(self.pages_port),
+        }
 
-    def commands(self, block: int, *more: str) -> str:
-        """The commands of a block, in a shell where those for every terminal were typed before."""
-        known = blocks()
-        typed = [known[ENVIRONMENT], *([] if block == ENVIRONMENT else [known[block]])]
-        text = "\n".join([*(typed if block != LOGIN else [known[LOGIN]]), *more])
-        return text.replace("4200", str(self.port)).replace('"$PWD/data"', f'"{self.home}/data"')
-
-    def run(self, block: int, *more: str) -> str:
-        """Run the commands of a block to their end; returns what they print."""
-        argv = ["bash", "-euo", "pipefail", "-c", self.commands(block, *more)]
+    def run(self, block: int, *more: str, exit_code: int = 0) -> str:
+        """Run the commands of a block, and more, to their end; returns what they print."""
+        text = "\n".join([blocks()[block], *more]).replace("data/service", str(self.folder))
+        argv = ["bash", "-euo", "pipefail", "-c", text]
         env = self.environment()
         done = subprocess.run(argv, env=env, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        assert done.returncode == exit_code, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
-    @contextmanager
-    def keep_running(self, block: int, name: str) -> Iterator[Service]:
-        """Let the commands of a block run, of which the last one does not end by itself."""
-        log = self.home / f"{name}.txt"
-        with log.open("wb") as sink:
-            process = subprocess.Popen(
-                ["bash", "-euo", "pipefail", "-c", self.commands(block)],
-                stdin=subprocess.DEVNULL,
-                stdout=sink,
-                stderr=subprocess.STDOUT,
-                env=self.environment(),
-                cwd=ROOT,
-                start_new_session=True,
-            )
-        try:
-            yield Service(process, self.home / ".prefect", log)
-        finally:
-            os.killpg(process.pid, signal.SIGINT)
+    def kill(self, part: str) -> None:
+        """End a part as the kernel does where memory runs out."""
+        process = psutil.Process(int((self.folder / f"{part}.pid").read_text("utf-8").split()[0]))
+        process.kill()
+        psutil.wait_procs([process], timeout=PATIENCE_S)
+
+    def left(self) -> list[str]:
+        """The processes of this service that run."""
+        found = []
+        for process in psutil.process_iter():
             try:
-                process.wait(timeout=60)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait(timeout=10)
+                if str(self.home) in " ".join([*process.cmdline(), process.environ().get("PREFECT_HOME", "")]):
+                    found.append(f"{process.pid} {process.cmdline()}")
+            except (OSError, psutil.Error):
+                continue
+        return found
 
 
 @contextmanager
-def service(home: Path, shared: Path | None) -> Iterator[tuple[AsDocumented, Service]]:
-    """The page's server, with its pool, its queue and its deployments; no worker yet."""
-    made = AsDocumented(home, free_port())
-    migrated(home / ".prefect", shared)
-    made.run(LOGIN)
-    with made.keep_running(SERVER, "server") as server:
-        server.wait_until(lambda: is_healthy(made.api_url), "the server is healthy")
-        made.run(DEPLOY)
-        yield made, server
+def service(home: Path, shared: Path | None) -> Iterator[AsDocumented]:
+    """The page's service, and nothing of it after the block."""
+    made = AsDocumented(home, free_port(), free_port())
+    migrated(made.folder / "prefect", shared)
+    try:
+        made.run(UP)
+        yield made
+    finally:
+        made.run(DOWN)
+    assert made.left() == []

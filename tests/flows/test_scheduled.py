@@ -1,11 +1,12 @@
-"""What is scheduled starts by itself, on a server and a worker as the guide starts them, with every service on.
+"""What is scheduled starts by itself, on a server and a worker as `nightbench up` starts them, with every service on.
 
 A newer dependency is only locked if this passes: with sqlalchemy 2.1 the scheduler of prefect 3.8.8 failed each time,
 and no other test noticed, because their server schedules nothing.
 """
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,27 +21,17 @@ from prefect.events.schemas.events import ResourceSpecification
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from prefect.states import Completed, Running
 
-from tests.flows.as_documented import ENVIRONMENT, WORKER, AsDocumented, service
-from tests.flows.serving import Service, client, refuses_others
+from tests.flows.as_documented import SHELL, STATUS, UP, AsDocumented, service
+from tests.flows.serving import PATIENCE_S, client, refuses_others
 
 pytestmark = pytest.mark.prefect
 EVERY_MINUTE = "* * * * *"
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory, shared: Path | None) -> Iterator[tuple[AsDocumented, Service]]:
+def computer(tmp_path_factory: pytest.TempPathFactory, shared: Path | None) -> Iterator[AsDocumented]:
     with service(tmp_path_factory.mktemp("home"), shared) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def computer(started: tuple[AsDocumented, Service]) -> AsDocumented:
-    return started[0]
-
-
-@pytest.fixture(scope="module")
-def server(started: tuple[AsDocumented, Service]) -> Service:
-    return started[1]
 
 
 @pytest.fixture(scope="module")
@@ -80,18 +71,28 @@ def pause_once_a_run_completes(nightly: DeploymentResponse, reap: DeploymentResp
     )
 
 
+def wait_until(computer: AsDocumented, is_so: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < until, f"{what}: not within {PATIENCE_S} s\n{computer.log('worker')[-4000:]}"
+        time.sleep(0.5)
+
+
 def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_with_one(
-    computer: AsDocumented, server: Service, api: SyncPrefectClient
+    computer: AsDocumented, api: SyncPrefectClient
 ) -> None:
     nightly, reap = (api.read_deployment_by_name(name) for name in ("nightly/nightly", "reap/reap"))
-    server.wait_until(lambda: "Scheduled" in state_names(api, nightly), "the nights of the coming days are runs")
+    wait_until(computer, lambda: "Scheduled" in state_names(api, nightly), "the nights of the coming days are runs")
     at_two = {run.expected_start_time.hour for run in runs_of(api, nightly) if run.expected_start_time}
     assert at_two == {2}
+    assert "02:00 UTC, Scheduled" in computer.run(STATUS)
 
-    computer.run(ENVIRONMENT, f"prefect deployment schedule create reap/reap --cron '{EVERY_MINUTE}'")
-    server.wait_until(lambda: "Late" in state_names(api, reap), "a run that no worker takes is late")
-    with computer.keep_running(WORKER, "worker") as worker:
-        worker.wait_until(lambda: "Completed" in state_names(api, reap), "the run that was due has ended")
+    computer.kill("worker")
+    assert "worker stopped: run `nightbench up`" in computer.run(STATUS, exit_code=1)
+    computer.run(SHELL, f"prefect deployment schedule create reap/reap --cron '{EVERY_MINUTE}'")
+    wait_until(computer, lambda: "Late" in state_names(api, reap), "a run that no worker takes is late")
+    assert "started: worker" in computer.run(UP)
+    wait_until(computer, lambda: "Completed" in state_names(api, reap), "the run that was due has ended")
     ended = next(run for run in runs_of(api, reap) if run.state_name == "Completed")
 
     assert ended.auto_scheduled
@@ -100,11 +101,11 @@ def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_
     events = EventFilter(
         resource=EventResourceFilter(id=[f"prefect.flow-run.{ended.id}"]), related=EventRelatedFilter()
     )
-    server.wait_until(lambda: bool(api.read_events(filter=events, limit=1).events), "its events are kept")
-    assert errors(server.log.read_text()) == []
+    wait_until(computer, lambda: bool(api.read_events(filter=events, limit=1).events), "its events are kept")
+    assert errors(computer.log("server")) == []
 
 
-def test_an_automation_fires_on_the_state_of_a_run(server: Service, api: SyncPrefectClient) -> None:
+def test_an_automation_fires_on_the_state_of_a_run(computer: AsDocumented, api: SyncPrefectClient) -> None:
     nightly, reap = (api.read_deployment_by_name(name) for name in ("nightly/nightly", "reap/reap"))
     api.create_automation(pause_once_a_run_completes(nightly, reap))
     assert not nightly.paused
@@ -115,7 +116,7 @@ def test_an_automation_fires_on_the_state_of_a_run(server: Service, api: SyncPre
     api.set_flow_run_state(run.id, Running())
     api.set_flow_run_state(run.id, Completed())
 
-    server.wait_until(lambda: api.read_deployment(nightly.id).paused, "the automation has fired")
+    wait_until(computer, lambda: api.read_deployment(nightly.id).paused, "the automation has fired")
 
 
 def test_every_service_is_on_and_the_pages_are_served(computer: AsDocumented, api: SyncPrefectClient) -> None:

@@ -38,6 +38,7 @@ NIGHT = "2026-03-01T010000Z"  # the night that the examples name
 BENCH_CLIENT = ROOT / "tests" / "emulators" / "bench_client.py"
 MODEL = "meta-llama/Llama-3.3-70B-Instruct"
 PER_COMMAND = 2
+OF_THE_SERVICE = {"up", "down", "status"}  # start processes that stay: test_scheduled.py runs them
 MAY_FIND_SOMETHING_WRONG = {"run", "audit", "doctor"}  # these exit 1 for what this host or that night is
 
 
@@ -49,7 +50,7 @@ def examples_of(command: str) -> list[str]:
 
 
 COMMANDS = sorted(typer.main.get_group(app).commands)
-EXAMPLES = [(command, call) for command in COMMANDS for call in examples_of(command)]
+EXAMPLES = [(command, call) for command in COMMANDS if command not in OF_THE_SERVICE for call in examples_of(command)]
 
 
 def write_engine(path: Path) -> None:

@@ -1,0 +1,68 @@
+"""Commands that start, stop and show the service: Prefect's server, a worker, and the pages."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flows.cli.arguments import JsonFlag, examples, read_settings
+from flows.show import console
+
+if TYPE_CHECKING:
+    from flows.service.parts import Service
+
+commands = typer.Typer()
+
+
+@commands.command(epilog=examples("nightbench up", "nightbench --data /srv/nights up"))
+def up() -> None:
+    """Start the service on this computer: Prefect's server and UI, a worker, the deployments, and the pages.
+
+    Starts what does not run, deploys prefect.yaml again, and prints the addresses; may be repeated. User units of
+    systemd keep it running where systemd is there; elsewhere it runs until `nightbench down` or a reboot.
+    """
+    from flows.service.start import up as start  # noqa: PLC0415
+
+    service = _service()
+    started = start(service, console.progress)
+    console.line(f"started: {', '.join(started)}" if started else "all of it was running")
+    console.line(f"Prefect UI  {service.ui}  login: the line in {service.folder / 'login'}")
+    console.line(f"pages       {service.pages}")
+    console.line("next: `nightbench status` shows when the next night begins")
+
+
+@commands.command(epilog=examples("nightbench down", "nightbench down --stop-night"))
+def down(
+    stop_night: Annotated[
+        bool, typer.Option("--stop-night", help="Also stop nights in progress; their machines are released.")
+    ] = False,
+) -> None:
+    """Stop the service of this data folder: worker, pages and server. Data, schedules and login stay."""
+    from flows.service.start import down as stop  # noqa: PLC0415
+
+    stopped = stop(_service(), console.progress, stop_night=stop_night)
+    console.line(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
+
+
+@commands.command(epilog=examples("nightbench status", "nightbench status --json"))
+def status(as_json: JsonFlag = False) -> None:
+    """Show the service, the next and the last night, the age of each suite's data, and what is billed now.
+
+    Exits 1 if a part is stopped, a night was missed, or a lease has expired and is still open.
+    """
+    from flows.service.status import read_status  # noqa: PLC0415
+    from flows.show.service import show_status  # noqa: PLC0415
+
+    found = read_status(_service())
+    if as_json:
+        console.print_json(asdict(found))
+    else:
+        show_status(found)
+    if found.faults:
+        raise typer.Exit(1)
+
+
+def _service() -> "Service":
+    from flows.service.parts import Service  # noqa: PLC0415
+
+    return Service(read_settings())

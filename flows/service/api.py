@@ -1,0 +1,33 @@
+"""Prefect's API of the service, with its login."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from flows.service.parts import POOL, Service
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+
+@contextmanager
+def reach(service: Service) -> "Iterator[SyncPrefectClient]":
+    """A client of the service's server."""
+    from prefect.client.orchestration import get_client  # noqa: PLC0415 - takes seconds
+    from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings  # noqa: PLC0415
+
+    known = {PREFECT_API_URL: f"{service.ui}/api", PREFECT_API_AUTH_STRING: service.login()}
+    with temporary_settings(known), get_client(sync_client=True) as client:
+        yield client
+
+
+def polled_at(client: "SyncPrefectClient") -> datetime | None:
+    """When a worker of our pool last polled for work; None if none has, or there is no pool."""
+    from prefect.exceptions import ObjectNotFound  # noqa: PLC0415
+
+    try:
+        workers = client.read_workers_for_work_pool(POOL)
+    except ObjectNotFound:
+        return None
+    return max(filter(None, (worker.last_heartbeat_time for worker in workers)), default=None)

@@ -1,0 +1,71 @@
+"""The work pool, the queue that runs one night at a time, and the deployments of prefect.yaml."""
+
+import hashlib
+import subprocess
+import sys
+
+import yaml
+
+from bench.errors import UsageError
+from flows.service.api import reach
+from flows.service.parts import CHECKOUT, POOL, QUEUE, Service
+from infra.processes.environment import child_environment
+from infra.reporting import Say
+
+FILE = CHECKOUT / "prefect.yaml"
+PATIENCE_S = 300.0
+LAST_LINES = 3
+_KNOWN = "already exists"
+
+
+def deploy(service: Service, say: Say) -> None:
+    """Make pool, queue and deployments, where one is missing or `prefect.yaml` or the code of a flow has changed.
+
+    What was changed in the UI, such as a schedule that is off, stays until then. Raises UsageError with Prefect's words
+    where something is refused, such as a schedule that is not a cron expression.
+    """
+    deployed = service.folder / "deployed"
+    now = _digest()
+    if deployed.exists() and deployed.read_text("utf-8") == now and _are_there(service):
+        return
+    say("deploying prefect.yaml")
+    _prefect(service, "work-pool", "create", "--type", "process", POOL, "--overwrite")
+    _prefect(service, "work-queue", "create", QUEUE, "--pool", POOL, "--limit", "1", allowed=_KNOWN)
+    _prefect(service, "deploy", "--all")
+    deployed.write_text(now, encoding="utf-8")
+
+
+def _entries() -> list[dict[str, str]]:
+    try:
+        return [dict(one) for one in yaml.safe_load(FILE.read_text("utf-8"))["deployments"]]
+    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{FILE} is not a list of deployments: {error}; correct it, or restore it from git") from error
+
+
+def _digest() -> str:
+    """Of what a deployment stores: its entry, and the parameters of its flow."""
+    flows = sorted({one["entrypoint"].partition(":")[0] for one in _entries()})
+    content = b"".join(path.read_bytes() for path in (FILE, *(CHECKOUT / flow for flow in flows)))
+    return hashlib.sha256(content).hexdigest()
+
+
+def _are_there(service: Service) -> bool:
+    with reach(service) as client:
+        known = {one.name for one in client.read_deployments()}
+    return {one["name"] for one in _entries()} <= known
+
+
+def _prefect(service: Service, *arguments: str, allowed: str | None = None) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "prefect", "--no-prompt", *arguments],
+        env=child_environment(service.client_environment()),
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    lines = [line.strip(" │") for line in (done.stdout + done.stderr).splitlines()]
+    if done.returncode and not (allowed and any(allowed in line for line in lines)):
+        why = " ".join([line for line in lines if line][-LAST_LINES:])
+        raise UsageError(f"prefect {' '.join(arguments)} failed: {why}; correct {FILE} and run `nightbench up` again")

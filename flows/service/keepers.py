@@ -1,0 +1,168 @@
+"""What keeps a part of the service running: systemd, where the user has a manager of it, else a detached process."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from flows.service.parts import CHECKOUT, MARK, Part, Service
+from infra.clock import SystemClock, poll
+from infra.processes import detached
+
+RECORDED_S = 10.0  # for a process that was started until its pid file is there
+STOP_PATIENCE_S = 60.0  # a night that is stopped releases its machine in this time
+_RUNS = ("running", "degraded")
+_SYSTEMCTL = ("systemctl", "--user")
+
+
+class Keeper(Protocol):
+    """Starts and stops parts."""
+
+    def is_running(self, part: Part) -> bool:
+        """Whether the part runs."""
+
+    def start(self, part: Part) -> None:
+        """Start a part that does not run."""
+
+    def stop(self, part: Part) -> None:
+        """Stop a part, and whatever it left; it may be stopped already."""
+
+    def log(self, part: Part) -> str:
+        """Where to read what the part prints."""
+
+
+@dataclass(frozen=True)
+class Detached:
+    """Processes in sessions of their own; nothing restarts them."""
+
+    folder: Path
+
+    def is_running(self, part: Part) -> bool:
+        """Whether the process of the pid file runs."""
+        return detached.is_running(self._pid_file(part))
+
+    def start(self, part: Part) -> None:
+        """Start it with a new log; the log before is kept as `.log.1`."""
+        log = self.log_file(part)
+        if log.exists():
+            log.replace(log.with_suffix(".log.1"))
+        pid_file = self._pid_file(part)
+        detached.start_detached(part.argv, part.environment, pid_file, log, cwd=CHECKOUT)
+        # A process records itself, soon after this call.
+        poll(SystemClock(), detached.POLL_S, lambda: pid_file.exists() and pid_file.read_text("utf-8"), RECORDED_S)
+
+    def stop(self, part: Part) -> None:
+        """Terminate it, wait, and kill what is left of its session."""
+        session = detached.session_of(self._pid_file(part))
+        if session is not None:
+            detached.end_session(session, STOP_PATIENCE_S)
+        self._pid_file(part).unlink(missing_ok=True)
+
+    def log(self, part: Part) -> str:
+        """The log file."""
+        return str(self.log_file(part))
+
+    def log_file(self, part: Part) -> Path:
+        """The file that gets what the part prints."""
+        return self.folder / f"{part.name}.log"
+
+    def _pid_file(self, part: Part) -> Path:
+        return self.folder / f"{part.name}.pid"
+
+
+@dataclass(frozen=True)
+class Systemd:
+    """Units of the user's systemd, which restarts a part that fails and starts all of them at boot."""
+
+    folder: Path
+    units: Path
+
+    def is_running(self, part: Part) -> bool:
+        """Whether the unit is active."""
+        return _systemctl("is-active", "--quiet", self._unit(part)).returncode == 0
+
+    def start(self, part: Part) -> None:
+        """Write the unit and its environment, and start it now and at each boot."""
+        environment = self.folder / f"{part.name}.env"
+        environment.touch(mode=0o600)
+        environment.write_text(environment_file(part), encoding="utf-8")
+        self.units.mkdir(parents=True, exist_ok=True)
+        (self.units / self._unit(part)).write_text(unit_file(part, environment), encoding="utf-8")
+        _systemctl("daemon-reload")
+        done = _systemctl("enable", "--now", self._unit(part))
+        if done.returncode:
+            raise OSError(f"systemd did not start {self._unit(part)}: {done.stderr.strip()}")
+
+    def stop(self, part: Part) -> None:
+        """Stop the unit, also at the next boot."""
+        _systemctl("disable", "--now", self._unit(part))
+
+    def log(self, part: Part) -> str:
+        """The command that prints the journal."""
+        return f"journalctl --user --unit {self._unit(part)}"
+
+    def _unit(self, part: Part) -> str:
+        return f"nightbench-{part.name}.service"
+
+
+def keeper_of(service: Service) -> Keeper:
+    """Systemd where the user's manager runs, else detached processes."""
+    if _has_systemd():
+        return Systemd(service.folder, Path.home() / ".config" / "systemd" / "user")
+    return Detached(service.folder)
+
+
+def unit_file(part: Part, environment: Path) -> str:
+    """The unit of a part.
+
+    A stop signals the part alone. The watchdog of a lease, which a night starts, must outlive its worker; without
+    KillMode a stop kills every process that the unit has started.
+    """
+    after = "After=nightbench-server.service\n" if part.name == "worker" else ""
+    return f"""[Unit]
+Description=Nightbench: {part.does}
+{after}
+[Service]
+ExecStart={" ".join(map(_word, part.argv))}
+EnvironmentFile={str(environment).replace("%", "%%")}
+WorkingDirectory={str(CHECKOUT).replace("%", "%%")}
+Restart=on-failure
+RestartSec=5
+KillMode=process
+TimeoutStopSec={STOP_PATIENCE_S:.0f}
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def environment_file(part: Part) -> str:
+    """The environment of a part, a variable a line; one with a line break is left out, since systemd has no form."""
+    lines = [f"{name}={_in_quotes(value)}" for name, value in sorted(part.environment.items()) if "\n" not in value]
+    return "\n".join(lines) + "\n"
+
+
+def end_worker_processes(service: Service) -> None:
+    """End a worker and its runs, such as those of a worker that was killed; the watchdogs of leases are not marked."""
+    detached.end(detached.marked(str(service.data), MARK), STOP_PATIENCE_S)
+
+
+def _word(text: str) -> str:
+    """A word of a command line in a unit, where `%` and `$` are special, too."""
+    return _in_quotes(text.replace("%", "%%").replace("$", "$$"))
+
+
+def _in_quotes(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _has_systemd() -> bool:
+    try:
+        return _systemctl("is-system-running").stdout.strip() in _RUNS
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return False
+
+
+def _systemctl(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*_SYSTEMCTL, *arguments], capture_output=True, text=True, timeout=60, check=False)

@@ -1,0 +1,160 @@
+"""Start and stop the service; both may be repeated, and two at once follow each other."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http import HTTPStatus
+
+import httpx2
+
+from bench.errors import PortInUseError, ServerStartError, UsageError
+from flows.service.api import polled_at, reach
+from flows.service.deployments import deploy
+from flows.service.keepers import Detached, Keeper, end_worker_processes, keeper_of
+from flows.service.parts import HOST, Part, Service
+from infra.clock import SystemClock, poll
+from infra.processes.file_lock import exclusive_lock
+from infra.processes.liveness import living_names
+from infra.reporting import Say
+
+READY_S = 180.0  # the first start of a server makes its tables, and a busy computer is slow
+POLL_S = 0.25
+BUSY_S = 30.0  # for an answer of a part that runs
+
+
+def up(service: Service, say: Say) -> list[str]:
+    """Start what does not run and deploy `prefect.yaml`; returns the parts that were started.
+
+    Raises PortInUseError where another program has a port, ServerStartError with the last lines of its log where a
+    part ends at its start, and UsageError where `prefect.yaml` cannot be deployed.
+    """
+    keeper = keeper_of(service)
+    server, pages, worker = service.parts()
+    with _alone(service, say):
+        missing = [part for part in (server, pages) if not _is_up(keeper, part)]
+        if not keeper.is_running(worker):
+            missing.append(worker)
+            if not living_names(service.data):  # a night whose worker was killed may still measure
+                end_worker_processes(service)
+        for part in missing:
+            keeper.stop(part)
+            _require_free(part)
+        for part in (server, pages):
+            if part in missing:
+                _start(keeper, part, say)
+        service.write_shell_environment()
+        deploy(service, say)
+        began = datetime.now(UTC)
+        if worker in missing:
+            _start(keeper, worker, say)
+        _wait_for_poll(service, keeper, worker, began)
+    return [part.name for part in missing]
+
+
+def _is_up(keeper: Keeper, part: Part) -> bool:
+    """Whether a part runs and responds; one that is as busy as a first start gets its time."""
+    return keeper.is_running(part) and bool(poll(SystemClock(), POLL_S, lambda: responds(part), BUSY_S))
+
+
+def down(service: Service, say: Say, *, stop_night: bool) -> list[str]:
+    """Stop the worker, the pages and the server, in this order; returns what ran.
+
+    Raises UsageError while a flow run is in progress, unless `stop_night`.
+    """
+    keeper = keeper_of(service)
+    with _alone(service, say):
+        _require_idle(service, stop_night=stop_night)
+        stopped = []
+        for part in reversed(service.parts()):
+            if keeper.is_running(part):
+                say(f"stopping the {part.name}")
+                stopped.append(part.name)
+            keeper.stop(part)
+            if part.name == "worker":
+                end_worker_processes(service)
+    return stopped
+
+
+def responds(part: Part) -> bool:
+    """Whether a part that has an address answers there."""
+    try:
+        answer = httpx2.get(part.address or "", timeout=5.0)
+    except httpx2.HTTPError:
+        return False
+    return answer.status_code < HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+@contextmanager
+def _alone(service: Service, say: Say) -> Iterator[None]:
+    service.make_folder()
+    with exclusive_lock(service.folder / "lock", say, "starting or stopping the service"):
+        yield
+
+
+def _require_free(part: Part) -> None:
+    if part.port is None:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # else a closed connection keeps the port
+        try:
+            probe.bind((HOST, part.port))
+        except OSError as error:
+            raise PortInUseError(
+                f"port {part.port} of {HOST}, for the {part.name}, cannot be used ({error.strerror}): stop the program "
+                f"that has it (`ss -ltnp 'sport = {part.port}'` lists it), or set {part.port_setting} to another port"
+            ) from error
+
+
+def _require_idle(service: Service, *, stop_night: bool) -> None:
+    running = living_names(service.data)
+    if running and not stop_night:
+        raise UsageError(
+            f"{len(running)} flow runs of {service.data} are in progress: wait until they end, cancel them at "
+            f"{service.ui}, or run `nightbench down --stop-night`, which stops them and releases their machines"
+        )
+
+
+def _start(keeper: Keeper, part: Part, say: Say) -> None:
+    say(f"starting the {part.name}")
+    keeper.start(part)
+
+    def is_ready() -> bool:
+        _require_running(keeper, part)
+        return part.address is None or responds(part)
+
+    if not poll(SystemClock(), POLL_S, is_ready, READY_S):
+        keeper.stop(part)
+        raise ServerStartError(
+            f"the {part.name} did not answer at {part.address} within {READY_S:.0f} s and was stopped: "
+            f"{_last_lines(keeper, part)}"
+        )
+
+
+def _wait_for_poll(service: Service, keeper: Keeper, worker: Part, since: datetime) -> None:
+    """Return once the worker has polled the server; one that fails ends within seconds of its start."""
+    with reach(service) as client:
+
+        def has_polled() -> bool:
+            _require_running(keeper, worker)
+            polled = polled_at(client)
+            return polled is not None and polled >= since
+
+        if not poll(SystemClock(), POLL_S, has_polled, READY_S):
+            raise ServerStartError(
+                f"the worker has not polled the server within {READY_S:.0f} s: see {keeper.log(worker)}, or "
+                "restart it with `nightbench down` and `nightbench up`"
+            )
+
+
+def _require_running(keeper: Keeper, part: Part) -> None:
+    if not keeper.is_running(part):
+        raise ServerStartError(f"the {part.name} ended at its start: {_last_lines(keeper, part)}")
+
+
+def _last_lines(keeper: Keeper, part: Part) -> str:
+    log = keeper.log(part)
+    if not isinstance(keeper, Detached):
+        return f"see `{log}`"
+    lines = keeper.log_file(part).read_text("utf-8", errors="replace").split("\n")
+    return f"{' / '.join(line.strip() for line in lines if line.strip())[-600:]} (all of it is in {log})"

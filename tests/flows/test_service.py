@@ -1,0 +1,139 @@
+"""The service without Prefect: its units, ports and login, its web server of pages, and what `down` refuses."""
+
+import shutil
+import socket
+import stat
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from bench.errors import PortInUseError, UsageError
+from flows.service.keepers import environment_file, unit_file
+from flows.service.pages import serve
+from flows.service.parts import Service
+from flows.service.start import down, up
+from infra.processes.environment import ChildEnvironment
+from infra.processes.liveness import liveness_lock
+from infra.reporting import silent
+from infra.settings import Settings
+from tests.flows.serving import free_port
+
+HOSTILE = 'a secret with a "quote", a $dollar, 100% and a \\'
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    settings = Settings(data=tmp_path / "data 100%", service_port=free_port(), pages_port=free_port())
+    return Service(settings)
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "site" / "index.html").write_text("start")
+    (tmp_path / "reports" / "n.html").write_text("night")
+    (tmp_path / "ledger.sqlite").write_text("private")
+    server = serve(tmp_path, "127.0.0.1", 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_login_is_made_once_and_only_its_user_may_read_it(service: Service) -> None:
+    assert service.login() == service.login()
+
+    assert service.login().startswith("nightbench:")
+    assert stat.S_IMODE((service.folder / "login").stat().st_mode) == 0o600
+    assert stat.S_IMODE(service.folder.stat().st_mode) == 0o700
+
+
+def test_the_server_gets_no_credential_of_a_night_and_the_worker_gets_all(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_HOSTILE_ACCESS_KEY", HOSTILE)
+
+    server, pages, worker = service.parts()
+
+    assert worker.environment["AWS_HOSTILE_ACCESS_KEY"] == HOSTILE
+    assert HOSTILE not in {*server.environment.values(), *pages.environment.values()}
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_unit_is_one_that_systemd_accepts(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze on PATH")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    part = service.parts()[number]
+    unit, environment = tmp_path / f"nightbench-{part.name}.service", service.folder / f"{part.name}.env"
+    environment.write_text(environment_file(part))
+    unit.write_text(unit_file(part, environment))
+
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", "--user", "--man=no", str(unit)], capture_output=True, text=True, check=False
+    )
+
+    assert [line for line in checked.stderr.splitlines() if unit.name in line] == []
+    assert "KillMode=process" in unit.read_text()
+
+
+def test_the_environment_of_a_unit_is_read_back_as_it_was(service: Service) -> None:
+    part = replace(service.parts()[0], environment=ChildEnvironment({"A": HOSTILE, "B": "two\nlines", "C": ""}))
+
+    # systemd reads such a file as a shell reads double quotes, but for `$` and a backquote, which it leaves alone.
+    lines = environment_file(part).splitlines()
+
+    assert lines == ['A="a secret with a \\"quote\\", a $dollar, 100% and a \\\\"', 'C=""']
+
+
+def test_a_port_of_another_program_is_named_with_its_setting_and_nothing_is_started(service: Service) -> None:
+    with (
+        socket.create_server(("127.0.0.1", service.settings.pages_port)),
+        pytest.raises(PortInUseError, match="set NIGHTBENCH_PAGES_PORT to another port"),
+    ):
+        up(service, silent)
+
+    assert list(service.folder.glob("*.pid")) == []
+
+
+def test_a_service_is_not_stopped_under_a_flow_run(service: Service) -> None:
+    with liveness_lock(service.data, "a-run"):
+        with pytest.raises(UsageError, match=r"1 flow runs of .* are in progress.*--stop-night"):
+            down(service, silent, stop_night=False)
+        assert down(service, silent, stop_night=True) == []
+    assert down(service, silent, stop_night=False) == []
+
+
+def test_the_pages_are_served_with_a_policy_that_runs_no_script_of_a_page(pages: str) -> None:
+    start, night = httpx2.get(pages), httpx2.get(f"{pages}/reports/n.html")
+
+    assert (start.text, night.text) == ("start", "night")
+    for answer in (start, night):
+        scripts = answer.headers["content-security-policy"].split("script-src ")[1].split(";")[0]
+        assert "'self'" in scripts
+        assert "unsafe-inline" not in scripts
+
+
+@pytest.mark.parametrize(
+    "address", ["/ledger.sqlite", "/../ledger.sqlite", "/reports/../../ledger.sqlite", "/reports/%2e%2e/ledger.sqlite"]
+)
+def test_nothing_else_of_the_data_folder_is_served(pages: str, address: str) -> None:
+    with socket.create_connection(("127.0.0.1", int(pages.rpartition(":")[2]))) as connection:
+        connection.sendall(f"GET {address} HTTP/1.0\r\nHost: 127.0.0.1:1\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+
+    assert answer.startswith(b"HTTP/1.0 404")
+    assert b"private" not in answer
+
+
+def test_no_folder_is_listed_and_no_foreign_name_is_answered(pages: str) -> None:
+    assert httpx2.get(f"{pages}/reports/").status_code == 404
+    assert httpx2.get(pages, headers={"Host": "pages.example:80"}).status_code == 403
