@@ -16,7 +16,14 @@ PLACES = re.compile(
     r"|NIGHTBENCH_(HOME|DATA|CACHE|LAKE|LEASE|X|TEST_\w+|\w*TOKEN|\w*KEY|\w+ENDPOINT|\w+_CA|\w+BUCKET|SSH_\w*HOSTS|COMMAND_(CLOUD|API)"
     r"|DO_SSH_PORT|SERVICE_PORT|PAGES_PORT|VLLM\w*|LLAMA_SERVER|LM_EVAL|MACHINE_PYTHON)"
 )
-NOT_OURS = {"GLOBAL_SETTINGS_CONTEXT", "NUMA_BALANCING", "PROCFS_PATH", "HF_TOKEN"}  # of Prefect and of the kernel
+NOT_OURS = {
+    "GLOBAL_SETTINGS_CONTEXT",
+    "CPUS",
+    "NUMA_BALANCING",
+    "PROC",
+    "PROCFS_PATH",
+    "HF_TOKEN",
+}  # of Prefect, the kernel
 
 
 def changed_settings() -> set[str]:

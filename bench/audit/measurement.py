@@ -243,12 +243,13 @@ def _client(record: RunRecord, report: LoadReport) -> Evidence:
 
 def host_use(record: RunRecord) -> Evidence:
     """What other processes took; None where it was not measured, as in records of before."""
-    use = record.host_use
+    use, busy = record.host_use, record.busy
     if use is None:
         return {}
     others = use.other_gpu_processes
     return {
         ev.OTHER_CPU_OVER_ALLOWED: ratio(use.other_cpu_share, record.quality.max_other_cpu_share),
+        ev.STEAL_OVER_ALLOWED: None if busy is None else ratio(busy.steal_share, record.quality.max_other_cpu_share),
         ev.OTHER_GPU_PROCESSES: None if others is None else float(len(others)),
     }
 

@@ -45,7 +45,7 @@ class Quality(Frozen):
 
     min_duration_s: float = Field(default=60.0, gt=0)  # a shorter window is a warning: duration_short
     min_requests_per_slot: float = Field(default=10.0, gt=0)  # InferenceX and MAD use ten
-    # Of the cores' time during a load; more is host_busy. On a host that others share, set it to what they take.
+    # Of the cores' time during a load; more is busy_host. On a host that others share, set it to what they take.
     max_other_cpu_share: float = Field(default=0.05, gt=0, le=1)
     # File beside the suite: what else each night's tables must fulfil, in great-expectations' JSON; None: nothing else.
     expectations: str | None = None

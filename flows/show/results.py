@@ -1,10 +1,11 @@
-"""Prints measurements of a night and answers to queries."""
+"""Prints measurements of a night, what they mean, and answers to queries."""
 
 import csv
 import sys
 from pathlib import Path
 from typing import Literal
 
+from bench.closing import Doubt, closing
 from bench.printable import printable
 from bench.repeats import NightPrecision
 from flows.show.console import line, print_json, table
@@ -17,6 +18,14 @@ SELECT standing.scenario, standing."repeat", standing.verdict, completed AS ok, 
        coalesce(reason, code || ': ' || message) AS reason
 FROM standing LEFT JOIN findings_worst USING (night, run_id)
 WHERE night = ? ORDER BY standing.scenario, standing.scenario_id, standing."repeat"
+"""
+
+
+VERDICTS = "SELECT verdict, count(*) FROM measurements WHERE night = ? GROUP BY ALL"
+DOUBTS = """
+SELECT verdict, code, count(DISTINCT run_id), arg_max(message, observed)
+FROM findings JOIN (SELECT night, run_id, verdict FROM measurements) USING (night, run_id)
+WHERE night = ? AND severity <> 'info' GROUP BY ALL ORDER BY 3 DESC, code
 """
 
 
@@ -43,3 +52,7 @@ def show_night(data: Path, night: str) -> None:
     line(f"report: {data.absolute() / 'reports' / f'{night}.html'}")
     for page in sorted((data.absolute() / "reports" / night).glob("*.html")):
         line(f"report of the suite: {page}")
+    verdicts = dict(run_sql(data.absolute(), VERDICTS, (night,)).rows)
+    doubts = [Doubt(*row) for row in run_sql(data.absolute(), DOUBTS, (night,)).rows]
+    for said in closing(night, verdicts, doubts):
+        line(said)

@@ -6,6 +6,7 @@ kernel's interrupt work is not counted, because most of it is our own network tr
 
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,9 @@ from infra.hardware.own_processes import (
 
 GPU_PERIOD_S = 15.0  # nvidia-smi and amd-smi take up to a second of CPU time
 BUSIEST_MAX = 3
-BUSIEST_MIN_S = 0.1
+BUSIEST_MIN_SHARE = 0.005  # of the cores' time
+PRESSURES = ("cpu", "memory", "io")
+NO_PRESSURE = "this kernel has no pressure stall information (PSI): /proc/pressure cannot be read"
 _USER, _NICE, _SYSTEM, _STEAL = 0, 1, 2, 7  # of a line of /proc/stat
 
 
@@ -36,7 +39,7 @@ class CpuTimes:
 
     processes_s: float
     total_s: float
-    waiting_s: Mapping[str, float]  # for `cpu` and `memory`; nothing where the kernel has no PSI
+    waiting_s: Mapping[str, float]  # by the names of PRESSURES; nothing where the kernel has no PSI
 
 
 def read_cpu() -> CpuTimes:
@@ -47,7 +50,7 @@ def read_cpu() -> CpuTimes:
     return CpuTimes(
         processes_s=sum(core[_USER] + core[_NICE] + core[_SYSTEM] for core in cores),
         total_s=sum(sum(core[: _STEAL + 1]) for core in cores),  # guests are in `user`
-        waiting_s={name: waited for name in ("cpu", "memory") if (waited := _waiting_s(name)) is not None},
+        waiting_s={name: waited for name in PRESSURES if (waited := _waiting_s(name)) is not None},
     )
 
 
@@ -76,6 +79,7 @@ class Use:
     other_cpu_share: float | None
     cpu_pressure_share: float | None
     memory_pressure_share: float | None
+    io_pressure_share: float | None
 
     @classmethod
     def between(cls, first: Look, last: Look) -> Self:
@@ -87,7 +91,7 @@ class Use:
         shares = {name: min(1.0, waited_s / took_s) for name, waited_s in waited.items()} if took_s else {}
         # The kernel counts the host by ticks and processes by the clock, so a quiet host may come out below zero.
         other = min(1.0, max(0.0, other_s / total_s)) if total_s else None
-        return cls(other, shares.get("cpu"), shares.get("memory"))
+        return cls(other, *(shares.get(name) for name in PRESSURES))
 
 
 def read_others(own: OwnProcesses) -> list[ProcessTimes]:
@@ -95,21 +99,36 @@ def read_others(own: OwnProcesses) -> list[ProcessTimes]:
     return read_all(listed_pids() - own.ever)
 
 
-def busiest(before: Sequence[ProcessTimes], now: Sequence[ProcessTimes]) -> tuple[str, ...]:
-    """The processes that took most between two moments, with their CPU seconds.
+def busiest(before: Sequence[ProcessTimes], now: Sequence[ProcessTimes], total_s: float) -> tuple[str, ...]:
+    """The processes that took most between two moments, by name, with their share of `total_s` of all cores.
 
     What a child took that has exited is its parent's, if the parent waited for it; else it is unseen.
     """
     known = {(one.pid, one.began): one for one in before}
-    spent = sorted((_spent(one, known.get((one.pid, one.began))) for one in now), reverse=True)
-    return tuple(f"{who} {spent_s:.1f} s" for spent_s, who in spent[:BUSIEST_MAX] if spent_s >= BUSIEST_MIN_S)
+    spent_s: dict[str, float] = defaultdict(float)
+    pids: dict[str, set[int]] = defaultdict(set)
+    for one in now:
+        seconds, who = _spent(one, known.get((one.pid, one.began)))
+        spent_s[who] += seconds
+        if seconds > 0:
+            pids[who].add(one.pid)
+    shares = sorted(((seconds / total_s, who) for who, seconds in spent_s.items()), reverse=True) if total_s else []
+    return tuple(
+        f"{who} ({_who_they_are(pids[who])}) {share:.0%}"
+        for share, who in shares[:BUSIEST_MAX]
+        if share >= BUSIEST_MIN_SHARE
+    )
 
 
 def _spent(one: ProcessTimes, before: ProcessTimes | None) -> tuple[float, str]:
     itself_s = one.cpu_s - (before.cpu_s if before else 0.0)
     children_s = one.waited_s - (before.waited_s if before else 0.0)
-    who = f"{plain(one.name)} (pid {one.pid})"
-    return itself_s + children_s, f"children of {who}" if children_s > itself_s else who
+    name = plain(one.name)
+    return itself_s + children_s, f"children of {name}" if children_s > itself_s else name
+
+
+def _who_they_are(pids: set[int]) -> str:
+    return f"{len(pids)} processes" if len(pids) > 1 else f"pid {min(pids)}"
 
 
 def plain(name: str) -> str:

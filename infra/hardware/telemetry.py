@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 
 from bench.host_use import HostUse
 from bench.machine.gpu_telemetry.sample import GpuSample
+from infra.hardware.cores import NO_FREQUENCY, NO_THROTTLE, CoreState, CoreUse, read_cores
 from infra.hardware.gpu_sampler import GpuSampler
-from infra.hardware.host_use import GpuWatch, Look, Use, busiest, read_cpu, read_others
+from infra.hardware.host_use import NO_PRESSURE, GpuWatch, Look, Use, busiest, read_cpu, read_others
 from infra.hardware.kernel_log import KernelLog
 from infra.hardware.memory_traffic import MemoryTraffic
 from infra.hardware.own_processes import OwnProcesses
@@ -43,6 +44,9 @@ SCHEMA = pa.schema(
         ("other_cpu_share", pa.float64()),
         ("cpu_pressure_share", pa.float64()),
         ("memory_pressure_share", pa.float64()),
+        ("io_pressure_share", pa.float64()),
+        ("run_queue", pa.int64()),
+        ("core_frequency_mhz", pa.float64()),
         ("monotonic_ns", pa.int64()),
         *((f"gpu_{each.name}", _TYPES[get_type_hints(GpuSample)[each.name]]) for each in fields(GpuSample)),
     ]
@@ -79,6 +83,7 @@ class Sampler:
         self._other_memory_bytes: float | None = None
         self._others = read_others(own)
         self._busiest: tuple[str, ...] = ()
+        self._cores: list[CoreState] = []
         self._times = psutil.cpu_times()
         self._first = self._last = self._look()
 
@@ -98,7 +103,8 @@ class Sampler:
         self._thread.join()
         self._sample()
         self._other_memory_bytes = self._memory.end()
-        self._busiest = busiest(self._others, read_others(self._own))
+        total_s = self._last.cpu.total_s - self._first.cpu.total_s
+        self._busiest = busiest(self._others, read_others(self._own), total_s)
         self._gpus.__exit__(kind, error, at)
         self._kernel_log.end()
 
@@ -119,9 +125,13 @@ class Sampler:
         use = Use.between(self._first, self._last)
         is_seen = self._is_elsewhere or all(sample["engine_rss_bytes"] is not None for sample in self._samples)
         others, tool = self._gpus.others(self._own), None if self._is_elsewhere else self._gpu_samples.tool
+        cores = CoreUse.over(self._cores)
         moved, took_s = self._other_memory_bytes, self._last.at_s - self._first.at_s
         unknown = {
             "cpu": None if is_seen else "the engine's processes are not among those that this host lists",
+            "pressure": NO_PRESSURE if use.cpu_pressure_share is None else None,
+            "core_frequency": NO_FREQUENCY if cores.frequency_mean_mhz is None else None,
+            "core_throttling": NO_THROTTLE if cores.throttle_count is None else None,
             "gpu": self._gpus.why_unknown,
             "memory_bandwidth": self._memory.why_unknown,
             "gpu_telemetry": ELSEWHERE if self._is_elsewhere else self._gpu_samples.trouble,
@@ -137,6 +147,10 @@ class Sampler:
             gpu_kernel_errors=self._kernel_log.lines if tool is not None else None,
             cpu_pressure_share=use.cpu_pressure_share,
             memory_pressure_share=use.memory_pressure_share,
+            io_pressure_share=use.io_pressure_share,
+            run_queue_mean=cores.run_queue_mean,
+            core_frequency_mean_mhz=cores.frequency_mean_mhz,
+            core_throttle_count=cores.throttle_count,
             unknown={name: why for name, why in unknown.items() if why is not None},
         )
 
@@ -154,6 +168,8 @@ class Sampler:
         total = sum(spent.values()) or None
         self._times = now
         before, self._last = self._last, self._look()
+        cores = read_cores()
+        self._cores.append(cores)
         use = Use.between(before, self._last)
         engine = [] if self._session is None else self._own.of_session(self._session)
         steal = spent.get("steal")
@@ -170,6 +186,9 @@ class Sampler:
                 "other_cpu_share": use.other_cpu_share if engine or self._is_elsewhere else None,
                 "cpu_pressure_share": use.cpu_pressure_share,
                 "memory_pressure_share": use.memory_pressure_share,
+                "io_pressure_share": use.io_pressure_share,
+                "run_queue": cores.run_queue,
+                "core_frequency_mhz": cores.frequency_mhz,
             }
         )
 

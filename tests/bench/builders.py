@@ -21,6 +21,7 @@ from bench.metrics import (
 from bench.record import (
     Accuracy,
     Answers,
+    Busy,
     CalibratedLoad,
     Calibration,
     Lineage,
@@ -104,6 +105,7 @@ def run_record(scenario: Scenario = SCENARIO, quality: Quality | None = None) ->
         host=HOST,
         load=LOAD,
         calibration=CALIBRATION,
+        busy=Busy(load_average_before=0.1, load_average_after=0.1, steal_share=0.0),
         host_use=HOST_USE,
         accuracy=Accuracy(passage="1", before=ANSWERS, after=ANSWERS),
         lineage=Lineage(nightbench_version="0.1.0", git_commit=None, suite_sha256="0" * 64),

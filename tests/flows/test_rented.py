@@ -14,7 +14,7 @@ from bench.manifest import MANIFEST
 from flows.nightly import nightly
 from flows.prepare import prepare
 from tests.bench.quality.test_lm_eval import RESULTS
-from tests.flows.conftest import NightFixture, may_be, run_nightly
+from tests.flows.conftest import HEALTHY, NightFixture, run_nightly
 from tests.flows.renting import KIND, OTHER_KIND, Account, renting
 from tests.planted import SECRETS, Watch, content_of, found_below, found_in, plant
 from warehouse.lake.query import run_sql
@@ -112,8 +112,7 @@ def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_res
         is_over.set()
         reclaimer.join()
 
-    doubts = run_sql(account.house.data, "SELECT DISTINCT code FROM findings WHERE severity <> 'info'").rows
-    assert set(summary.verdicts) <= may_be([str(code) for (code,) in doubts])
+    assert set(summary.verdicts) <= HEALTHY
     assert sum(summary.verdicts.values()) == 4
     assert len(account.names()) == 2
     account.judge()

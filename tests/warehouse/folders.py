@@ -75,11 +75,15 @@ ANSWERS = Answers(
 # A host without other work.
 QUIET = HostUse(
     other_cpu_share=0.012,
-    other_processes=("sshd (pid 7) 0.7 s",),
+    other_processes=("sshd (pid 7) 1%",),
     other_memory_bytes_per_s=1e8,
     other_gpu_processes=(),
     cpu_pressure_share=0.1,
     memory_pressure_share=0.0,
+    io_pressure_share=0.02,
+    run_queue_mean=1.5,
+    core_frequency_mean_mhz=2600.0,
+    core_throttle_count=0,
     unknown={"gpu": "no tool"},
 )
 
@@ -572,6 +576,9 @@ def write_telemetry(path: Path, started_at: datetime, gpu: Mapping[str, tuple[An
             "other_cpu_share": [0.0, 0.02, None],
             "cpu_pressure_share": [0.1, 0.2, None],
             "memory_pressure_share": [0.0, 0.0, None],
+            "io_pressure_share": [0.0, 0.1, None],
+            "run_queue": [1, 2, None],
+            "core_frequency_mhz": [2600.0, 2500.0, None],
         }
     )
     if gpu is not None:

@@ -111,17 +111,18 @@ def _host_use(record: RunRecord) -> Row:
     others = use.other_gpu_processes
     return {
         "other_cpu_share": use.other_cpu_share,
-        "other_processes": None if use.other_cpu_share is None else _busiest(use.other_cpu_share, use.other_processes),
+        "other_processes": use.others_in_words,
         "other_memory_bytes_per_s": use.other_memory_bytes_per_s,
         "other_gpu_processes": None if others is None else ", ".join(others),
         "cpu_pressure_share": use.cpu_pressure_share,
         "memory_pressure_share": use.memory_pressure_share,
+        "io_pressure_share": use.io_pressure_share,
+        "run_queue_mean": use.run_queue_mean,
+        "core_frequency_mean_mhz": use.core_frequency_mean_mhz,
+        "core_throttle_count": use.core_throttle_count,
+        "host_pressure": use.in_words(record.busy.steal_share if record.busy else None),
         "not_measured": "; ".join(f"{name}: {why}" for name, why in sorted(use.unknown.items())) or None,
     }
-
-
-def _busiest(share: float, processes: tuple[str, ...]) -> str:
-    return f"{share:.1%} of the CPU time" + (f"; busiest: {', '.join(processes)}" if processes else "")
 
 
 def of_run(record: RunRecord) -> Row:

@@ -136,7 +136,7 @@ _FOUND = (
         "bytes/s",
         low=0,
     ),
-    Column("other_processes", "text", "that share, and the other processes that took most of it"),
+    Column("other_processes", "text", "that share, and by name the other processes that took most, with theirs"),
     Column(
         "other_gpu_processes", "text", "other processes on the GPUs during the load, empty: none; NULL: not measured"
     ),
@@ -151,6 +151,13 @@ _FOUND = (
         low=0,
         high=1,
     ),
+    Column(
+        "io_pressure_share", "number", "share of the load in which a process waited for a disk", "share", low=0, high=1
+    ),
+    Column("run_queue_mean", "number", "processes that ran or waited for a core during the load, ours too", low=0),
+    Column("core_frequency_mean_mhz", "number", "frequency of the cores; NULL: not reported", "MHz", low=0),
+    Column("core_throttle_count", "integer", "how often a core was throttled for heat during the load", low=0),
+    Column("host_pressure", "text", "in words: what others took of the host during the load, and what waited for what"),
     Column("not_measured", "text", "what other processes took and could not be measured, with the reason"),
     Column(
         "cold_start_s",

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import ceil, log, sqrt
 
@@ -194,8 +195,15 @@ def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
     for members in together.values():
         varying = _variation([claims[at] for at in members])
         for at in members if varying is not None else ():
-            found[at][ev.REPEAT_VARIATION] = varying  # type: ignore[assignment]
+            found[at][ev.REPEAT_VARIATION] = _watched(varying, claims[at])  # type: ignore[arg-type]
     return found
+
+
+def _watched(varying: Observed, claim: Claim) -> Observed:
+    """What varies, of a run whose host was watched: noise that is known is a doubt, and no failure."""
+    if not claim.beside:
+        return varying
+    return replace(varying, value=min(varying.value, MAY_BE_CHANCE), note=f"{varying.note}; during it {claim.beside}")
 
 
 def _described(claim: Claim) -> Hashable:

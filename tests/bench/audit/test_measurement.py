@@ -12,7 +12,7 @@ from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status
 from bench.loadgen.report import PlannedTokens
 from bench.quality.answers import agreed_share, fall
 from bench.quality.lm_eval import EarlierScore, fall_se
-from bench.record import Accuracy, Answers, CalibratedLoad, Calibration
+from bench.record import Accuracy, Answers, Busy, CalibratedLoad, Calibration
 from bench.server_facts import ServerFacts
 from bench.steady import PARTS
 from bench.suite.quality import Quality
@@ -74,6 +74,12 @@ def _beside_earlier(run: Measured) -> Evidence:
 def _beside(**used: object) -> Mutation:
     """The same run, beside other processes on its host."""
     return lambda run: replace(run, record=run.record.model_copy(update={"host_use": HOST_USE.model_copy(update=used)}))
+
+
+def _robbed(steal_share: float) -> Mutation:
+    """The same run on a host of whose time a hypervisor took this share."""
+    busy = Busy(load_average_before=0.1, load_average_after=0.1, steal_share=steal_share)
+    return lambda run: replace(run, record=run.record.model_copy(update={"busy": busy}))
 
 
 def _answering(*, before: Answers = ANSWERS, after: Answers = ANSWERS) -> Mutation:
@@ -319,8 +325,9 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("client_bound_core", STEADY, _reporting(core_share=0.71)),
     ("client_bound_merged", STEADY, _reporting(merged_late_share=0.006)),
     ("client_bound_envelope", STEADY, _calibrated_for(3, 1000.0)),
-    ("host_busy", STEADY, _beside(other_cpu_share=0.06)),
-    ("host_busy_gpu", STEADY, _beside(other_gpu_processes=("miner (pid 7)",))),
+    ("busy_host", STEADY, _beside(other_cpu_share=0.06)),
+    ("stolen_cpu", STEADY, _robbed(0.06)),
+    ("busy_host_gpu", STEADY, _beside(other_gpu_processes=("miner (pid 7)",))),
     ("numerics_changed", STEADY, _answering(after=_likely(-2.02))),
     ("numerics_changed_greedy", STEADY, _answering(after=OTHER_WORDS)),
     ("numerics_changed_since", STEADY, _answering(before=OTHER_WORDS, after=OTHER_WORDS)),
@@ -358,7 +365,6 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("prefix_cache_contamination", STEADY, _moving("prefix_cache_hits_total", 1.0, more=3000.0)),
     ("too_few_prompts", STEADY, _demanding(min_requests_per_slot=60.0)),
     ("tail_unsupported", STEADY, _storing(ttft_p99_ms=1.0)),
-    ("host_busy", STEADY, _beside(other_cpu_share=0.5)),
     ("numerics_changed", STEADY, _answering(after=_likely(-2.06))),
     ("quality_below", STEADY, _answering(before=_likely(-2.06), after=_likely(-2.06))),
     ("quality_below_tasks", STEADY, _storing(score=0.4)),
@@ -406,26 +412,26 @@ def test_a_run_whose_host_was_not_watched_is_not_judged_by_it() -> None:
 
     statuses = _statuses(run)
 
-    assert (statuses["host_busy"], statuses["host_busy_gpu"]) == ("NOT-CHECKABLE", "NOT-CHECKABLE")
+    assert (statuses["busy_host"], statuses["busy_host_gpu"]) == ("NOT-CHECKABLE", "NOT-CHECKABLE")
     assert _verdict(statuses) == "accepted"
 
 
 # Windows of 5 s of the measured busy host of docs/reference/rule-sources.md: what others took, and tokens per second.
 @pytest.mark.parametrize(
     ("share", "tok_per_s", "status"),
-    [(0.021, 368, "PASS"), (0.082, 358, "WARN"), (0.186, 342, "WARN"), (0.261, 299, "FAIL"), (0.655, 100, "FAIL")],
+    [(0.021, 368, "PASS"), (0.082, 358, "WARN"), (0.186, 342, "WARN"), (0.261, 299, "WARN"), (0.655, 100, "WARN")],
 )
-def test_a_measured_loss_of_speed_is_judged(share: float, tok_per_s: int, status: Status) -> None:
-    is_slow = tok_per_s < 0.8 * 393  # what the line through all windows gives a host without others
+def test_a_measured_loss_of_speed_is_doubted_and_never_rejected(share: float, tok_per_s: int, status: Status) -> None:
+    is_slow = tok_per_s < 0.92 * 393  # what the line through all windows gives a host without others
 
-    assert _statuses(_beside(other_cpu_share=share)(STEADY))["host_busy"] == status
-    assert is_slow == (status == "FAIL")
+    assert _statuses(_beside(other_cpu_share=share)(STEADY))["busy_host"] == status
+    assert is_slow == (status == "WARN")
 
 
 def test_a_suite_may_allow_other_processes_more() -> None:
     beside = _beside(other_cpu_share=0.5)(STEADY)
 
-    assert _statuses(_demanding(max_other_cpu_share=0.5)(beside))["host_busy"] == "PASS"
+    assert _statuses(_demanding(max_other_cpu_share=0.5)(beside))["busy_host"] == "PASS"
 
 
 @pytest.mark.parametrize(("code", "run", "mutate"), WARNS, ids=[code for code, *_ in WARNS])

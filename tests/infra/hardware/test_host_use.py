@@ -12,7 +12,7 @@ from infra.hardware.telemetry import SCHEMA, Sampler, write_samples
 from tests.infra.fake_tools import FakeTools
 from tests.infra.hardware.test_own_processes import BURNS_S, work, worker
 
-PRESSURE = {"cpu": 1.0, "memory": 0.0}
+PRESSURE = {"cpu": 1.0, "memory": 0.0, "io": 0.0}
 
 
 def look(at_s: float, processes_s: float, own_s: float, waiting_s: dict[str, float] | None = None) -> Look:
@@ -21,9 +21,11 @@ def look(at_s: float, processes_s: float, own_s: float, waiting_s: dict[str, flo
 
 
 def test_the_share_of_other_processes_is_that_of_all_less_our_own() -> None:
-    used = Use.between(look(10.0, 4.0, 1.0), look(20.0, 20.0, 13.0, {"cpu": 6.0, "memory": 1.0}))
+    used = Use.between(look(10.0, 4.0, 1.0), look(20.0, 20.0, 13.0, {"cpu": 6.0, "memory": 1.0, "io": 2.0}))
 
-    assert used == Use(other_cpu_share=4.0 / 20, cpu_pressure_share=0.5, memory_pressure_share=0.1)
+    assert used == Use(
+        other_cpu_share=4.0 / 20, cpu_pressure_share=0.5, memory_pressure_share=0.1, io_pressure_share=0.2
+    )
 
 
 def test_a_host_whose_clocks_disagree_is_quiet_and_not_below_it() -> None:
@@ -33,7 +35,7 @@ def test_a_host_whose_clocks_disagree_is_quiet_and_not_below_it() -> None:
 def test_what_a_kernel_does_not_tell_is_unknown() -> None:
     used = Use.between(look(10.0, 4.0, 1.0, {}), look(10.0, 4.0, 1.0, {}))
 
-    assert used == Use(None, None, None)
+    assert used == Use(None, None, None, None)
 
 
 def test_a_sampler_tells_the_work_of_other_processes_from_our_own(tmp_path: Path) -> None:
@@ -51,6 +53,9 @@ def test_a_sampler_tells_the_work_of_other_processes_from_our_own(tmp_path: Path
     # The other one burnt its time, and at most all but ours was burnt by others; the host is counted by ticks.
     assert BURNS_S / 2 / total_s <= use.other_cpu_share <= 1 - BURNS_S / 2 / total_s
     assert f"(pid {ours.pid})" not in "".join(use.other_processes)
+    assert ("pressure" in use.unknown) == (use.io_pressure_share is None)
+    assert use.run_queue_mean is not None
+    assert use.run_queue_mean >= 1  # this very process
     assert (use.other_memory_bytes_per_s is None) == ("memory_bandwidth" in use.unknown)
     assert pq.read_schema(tmp_path / "telemetry.parquet").names == SCHEMA.names
 
@@ -63,15 +68,15 @@ def test_the_busiest_processes_are_named_with_what_they_took_in_that_time() -> N
     before = [_at(1, "init", 500.0, 900.0), _at(2, "browser", 50.0), _at(3, "make", 0.1, 7.0), _at(4, "idle", 9.0)]
     now = [
         *(_at(1, "init", 500.2, 900.0), _at(2, "browser", 62.0), _at(3, "make", 0.2, 27.0), _at(4, "idle", 9.0)),
-        *(_at(5, "new", 1.0), _at(2, "browser", 3.0, began=8)),
+        *(_at(5, "new", 1.0), _at(6, "browser", 3.0)),
     ]
 
-    assert busiest(before, now) == (
-        "children of make (pid 3) 20.1 s",
-        "browser (pid 2) 12.0 s",
-        "browser (pid 2) 3.0 s",
+    assert busiest(before, now, 100.0) == (
+        "children of make (pid 3) 20%",
+        "browser (2 processes) 15%",
+        "new (pid 5) 1%",
     )
-    assert busiest(before, before) == ()
+    assert busiest(before, before, 100.0) == busiest(before, now, 0.0) == ()
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["exited", "in an unknown session"])

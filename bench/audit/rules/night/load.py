@@ -104,6 +104,7 @@ LOAD_RULES: tuple[Rule, ...] = (
         sentence="1 % of the requests were sent {value:.1f} ms or more after they were due",
         loop="open",
         driver="meter",
+        note="{host_pressure}",
         origin=(
             "chosen by Nightbench: twice the difference between runs on quiet hosts. It only warns:"
             " latencies count from the actual send"
