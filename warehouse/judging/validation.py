@@ -1,12 +1,16 @@
 """Validate a pandas frame with great-expectations, in one validation of all that is expected of it."""
 
+import importlib
 import logging
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from bench.suite.expectations import Expectation, parse_expectations
@@ -17,11 +21,36 @@ if TYPE_CHECKING:
 EXPECTATIONS = "warehouse.expectations"  # folder of our own suites, a file a table
 # Each unexpected row by its place; the Python code that would select these rows is as long as their list.
 _WANTED = {"result_format": "COMPLETE", "return_unexpected_index_query": False}
+# Four of its expectations use these, for which every process would pay a second of CPU time.
+_RARELY_USED = ("scipy.stats", "altair")
+
+
+class _Later(ModuleType):
+    """A module that is imported when something of it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            sys.modules.pop(self.__name__, None)
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def import_later(name: str) -> None:
+    """Let imports of this module, where it is not imported yet, give one that is imported when it is first used.
+
+    importlib's LazyLoader does not serve: an import statement looks at the module's spec, and that is a use for it.
+    """
+    if name not in sys.modules:
+        later = _Later(name)
+        later.__spec__ = find_spec(name)
+        sys.modules[name] = later
 
 
 def great_expectations() -> Any:
     """The library, which takes seconds to import the first time; only judging needs it."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read on import: disables usage reports
+    if "great_expectations" not in sys.modules:
+        for name in _RARELY_USED:
+            import_later(name)
     import great_expectations as gx  # noqa: PLC0415
 
     logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it logs each folder that it creates
