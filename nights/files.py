@@ -11,10 +11,11 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from bench.client_error.calibration import CalibrationTable
 from bench.machine.canary import CanaryRecord
 from bench.machine_nights import RefusedResults
 from bench.night_progress import StageTimes
-from bench.record import Calibration, FailedStart, LeaseReport, LmEvalRecord, NightEnd, NightRecord, RunRecord, Uploads
+from bench.record import FailedStart, LeaseReport, LmEvalRecord, NightEnd, NightRecord, RunRecord, Uploads
 from bench.repeats import NightPrecision
 from bench.search.search import NightSearches
 from bench.trends.judgement import NightJudgement
@@ -151,7 +152,7 @@ FILES: tuple[NightFile, ...] = (
         "calibration.json",
         r"calibration\.json",
         "the load client's own error, on its host, in that night",
-        Calibration,
+        CalibrationTable,
         "the calibration",
         "before the first server starts",
         is_loaded=False,
@@ -159,8 +160,8 @@ FILES: tuple[NightFile, ...] = (
     NightFile(
         "calibration-<machine>.json",
         rf"calibration-{_MACHINE}\.json",
-        "the same of each machine, in a night over several machines",
-        Calibration,
+        "the same of each machine, in a night over several; or by its id, of the host that the night began on",
+        CalibrationTable,
         "the calibration",
         "before the first server of that machine starts",
         is_loaded=False,
