@@ -22,6 +22,7 @@ from bench.errors import (
 )
 from bench.night_steps import server_steps
 from bench.record import NightRecord, PlannedRun
+from flows.added_repeats import with_added_repeat
 from flows.defaults import DEFAULT, choose, run_name
 from flows.deployed import is_deployed, require_listed
 from flows.end_state import ended, is_at_its_end
@@ -265,6 +266,7 @@ def measure_in_turn(
             record = measure(context, run, running, is_last, progress.within_run)
         upload_runs(settings, night.night, is_machine_rented=True)
         waiting, last = store.still_missing(settings.data, night, run, waiting), run
+        waiting = with_added_repeat(settings, context, run, waiting)
         progress.run_is_over(len(waiting))
         require_fit(settings, context, record)
     steps = server_steps(None, ready_for, is_process=isinstance(running, RunningServer), is_serving=False)

@@ -34,6 +34,7 @@ from warehouse.rows.lease_rows import LeaseRows, lease_rows
 from warehouse.rows.machine_rows import canary_rows, machine_evidence_by_run, read_canary, read_refused
 from warehouse.rows.night_servers import UNKNOWN, NightServers, read_night_servers
 from warehouse.rows.records import read_end, read_night
+from warehouse.rows.repeats_ended import with_end_of_repeats
 from warehouse.rows.run_folder import RunId, night_folder, read_run, run_folders
 from warehouse.rows.run_rows import RunRows, run_rows
 from warehouse.rows.search_rows import search_rows
@@ -144,6 +145,7 @@ def stage_night(folder: Path, lake: Path, gone: Collection[str] = ()) -> LoadSum
                 command_metrics.add(rows.command_metrics)
                 night.of_commands[rows.measurement["run_id"]] = rows.evidence
     night.measurements = [with_lease(row, night.leases, night.canaries) for row in night.measurements]
+    night.measurements = with_end_of_repeats(night.measurements)
     night.measurements = compare(night.measurements, earlier_files(lake, folder.parent.parent, night.name, gone=gone))
     _score(night, lake, gone)
     judgement = judge_night(night.measurements, _more_evidence(night))

@@ -44,6 +44,7 @@ def claim_of(
         series=_series(report),
         label=f"{record.asked.name} #{record.repeat}",
         repeat_of=_repeated(record, row),
+        half_width_max=record.quality.half_width_max,
         beside=row.get("host_pressure") or "",
     )
 

@@ -47,6 +47,10 @@ class Quality(Frozen):
     min_requests_per_slot: float = Field(default=10.0, gt=0)  # InferenceX and MAD use ten
     # Of the cores' time during a load; more is busy_host. On a host that others share, set it to what they take.
     max_other_cpu_share: float = Field(default=0.05, gt=0, le=1)
+    # Half of the 95 % interval of a scenario's mean over its repeats that is narrow enough, as a share of the mean; a
+    # wider one is `unstable`, and repeats are added while `scenario_s` lasts. None: none are added.
+    half_width_max: float | None = Field(default=None, gt=0, lt=1)
+    scenario_s: float = Field(default=0.0, ge=0)  # seconds of all repeats of a scenario, within which some are added
     # File beside the suite: what else each night's tables must fulfil, in great-expectations' JSON; None: nothing else.
     expectations: str | None = None
     lm_eval: LmEval | None = None  # None: no tasks

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bench.cost.estimate import MEASURE, HostPlan, estimate_night, expected_s
 from bench.cost.lease_cost import NightBudget
+from bench.errors import BudgetError
 from bench.record import NightRecord, PlannedRun
 from bench.suite.machine import hardware_of
 from catalog.read import read_catalog
@@ -58,6 +59,17 @@ def expected_stage_s(
         return found.get(stage, 0.0)
     entry = night.suite.search_of(run.scenario.name)
     return found.get(run.scenario.name if entry is None else entry.name, 0.0)
+
+
+def has_time(ledger_file: Path, night: NightRecord, lease_id: str, stage: str, run: PlannedRun) -> bool:
+    """Whether the lease and the night's budget have time for a stage that the plan does not have."""
+    lease = Ledger(ledger_file).lease(lease_id)
+    seconds = expected_stage_s(ledger_file, night, lease, stage, run)
+    try:
+        _budget(ledger_file, night, lease).require(stage, seconds)
+    except BudgetError:
+        return False
+    return seconds <= left_of_lease_s(ledger_file, lease_id)
 
 
 def left_of_lease_s(ledger_file: Path, lease_id: str) -> float:

@@ -25,10 +25,15 @@ def _read(folder: Path, slo: Slo | None) -> Probe | str:
         if record.outcome != "measured":
             return record.reason or "the run failed"
         scenario = record.asked
-        report = read_report(scenario, [_bytes_of(folder / "load" / name) for name in report_files(scenario)])
+        report = read_report(scenario, report_bytes(folder, scenario))
     except (OSError, UnreadableResultError, ValueError, KeyError) as error:
         return f"the results of {folder} cannot be read: {str(error).splitlines()[0]}"
     return probe_of(scenario, report.requests, slo)
+
+
+def report_bytes(folder: Path, scenario: Scenario) -> list[bytes]:
+    """The files of a run's report; raises OSError where one is missing."""
+    return [_bytes_of(folder / "load" / name) for name in report_files(scenario)]
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -52,6 +52,8 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "min_duration_s": quality.min_duration_s,
         "min_requests_per_slot": quality.min_requests_per_slot,
         "max_other_cpu_share": quality.max_other_cpu_share,
+        "half_width_max": quality.half_width_max,
+        "scenario_s": None if quality.half_width_max is None else quality.scenario_s,
         "lm_eval_floors": _floors_of(scenario, quality),
         "lm_eval_tasks": _tasks_of(scenario, quality),
     }

@@ -13,6 +13,11 @@ _LABELS = (
     Column("server_id", "text", "hash of the settings that the server was started with"),
     Column("order", "integer", "position in the night, from 0", low=0),
     Column("is_first_after_start", "flag", "whether it was the first run after its server's start; NULL: unknown"),
+    Column(
+        "repeats_ended_by",
+        "text",
+        "why no further repeat was added: narrow, time, most, failure or stopped; NULL: their number was planned",
+    ),
     Column("outcome", "text", "measured, failed or not-run", nullable=False),
     Column("stage", "text", "stage at which a failed run ended; `load` when its folder could not be read"),
     Column("reason", "text", "reason why the run failed or did not start"),
@@ -66,6 +71,8 @@ _ASKED = (
     Column("min_duration_s", "number", "minimum duration that the suite requests", "s", low=0),
     Column("min_requests_per_slot", "number", "minimum requests per concurrency slot that the suite requests", low=0),
     Column("max_other_cpu_share", "number", "CPU time that the suite allows other processes", "share", low=0, high=1),
+    Column("half_width_max", "number", "half-width of the repeats' interval that the suite asks for", "share", low=0),
+    Column("scenario_s", "number", "time of all repeats of a scenario that the suite allows", "s", low=0),
     Column("lm_eval_floors", "texts", "lowest lm-eval scores that the suite accepts; NULL where it sets none"),
     Column("lm_eval_tasks", "texts", "lm-eval tasks that the suite runs on each server; NULL where it runs none"),
 )

@@ -5,10 +5,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import ceil, log, sqrt
+from statistics import geometric_mean
 
 import numpy as np
 
 from bench import evidence_columns as ev
+from bench.added_repeats import half_width
 from bench.audit.claim import Claim, Metric
 from bench.audit.evidence.comparable import machine_of, unread_columns
 from bench.audit.evidence.completeness import DURATION_S
@@ -193,17 +195,33 @@ def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
                 together[machine, _described(claim)].append(at)
     found: list[EvidenceByColumn] = [{} for _ in claims]
     for members in together.values():
-        varying = _variation([claims[at] for at in members])
-        for at in members if varying is not None else ():
-            found[at][ev.REPEAT_VARIATION] = _watched(varying, claims[at])  # type: ignore[arg-type]
+        group = [claims[at] for at in members]
+        is_by_interval = group[0].half_width_max is not None
+        column = ev.HALF_WIDTH_OVER_ALLOWED if is_by_interval else ev.REPEAT_VARIATION
+        seen = _width_of_interval(group) if is_by_interval else _variation(group)
+        for at in members if seen is not None else ():
+            found[at][column] = _beside(seen, claims[at])  # type: ignore[arg-type]
     return found
 
 
-def _watched(varying: Observed, claim: Claim) -> Observed:
-    """What varies, of a run whose host was watched: noise that is known is a doubt, and no failure."""
-    if not claim.beside:
-        return varying
-    return replace(varying, value=min(varying.value, MAY_BE_CHANCE), note=f"{varying.note}; during it {claim.beside}")
+def _beside(found: Observed, claim: Claim) -> Observed:
+    return replace(found, note=f"{found.note}; during it {claim.beside}") if claim.beside else found
+
+
+def _width_of_interval(claims: Sequence[Claim]) -> Observed | None:
+    """How wide the interval of the mean of a night's repeats is, over what their suite asks; None of fewer than two.
+
+    Of a closed loop it is that of throughput; of an open one of the median latency, since its arrivals set the rate.
+    """
+    is_open = claims[0].asked.is_open_loop
+    found = [claim.latency("e2el", "median") if is_open else _throughput(claim) for claim in claims]
+    values = [value for value in found if value is not None]
+    width, asked = half_width(values), claims[0].half_width_max
+    if width is None or asked is None:
+        return None
+    mean, unit = geometric_mean(values), "s of median E2EL" if is_open else "tok/s"
+    note = f"{len(values)} repeats, {mean:.4g} {unit} ± {width:.1%} (95 % interval), ± {asked:.1%} asked"
+    return Observed(width / asked, note)
 
 
 def _described(claim: Claim) -> Hashable:
@@ -248,6 +266,8 @@ def _variation(claims: Sequence[Claim]) -> Observed | None:
     half = t_975(len(values) - 1) * spread / len(values) ** 0.5
     note = f"{len(values)} repeats, {mean:.6g} ± {half:.3g} (95 % interval)"
     found = max(0.0, spread / mean - arrivals)
+    if all(claim.beside for claim in claims):
+        found = min(found, MAY_BE_CHANCE)  # noise on a host that was watched is a doubt, and no failure
     lengths = max(map(_chance_of_drawing, claims))
     if MAY_BE_CHANCE < found <= MAY_BE_CHANCE + lengths:
         found = MAY_BE_CHANCE

@@ -67,6 +67,16 @@ STATISTICS_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="unstable",
+        column=ev.HALF_WIDTH_OVER_ALLOWED,
+        family="statistics",
+        passing=(0.0, 1.0),
+        tolerated=None,
+        sentence="the interval of the repeats is {value:.1f} times as wide as the suite asks",
+        scope="group",
+        origin="the suite's own quality.half_width_max: noise makes a mean less sure, and nothing about it wrong",
+    ),
+    Rule(
+        code="unstable",
         column=ev.REPEAT_VARIATION,
         family="statistics",
         passing=(0.0, 0.05),
