@@ -5,6 +5,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
+# uv trusts what this system trusts, also the authority of a company; without such a file it has a list of its own.
+ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem),)
+export UV_SYSTEM_CERTS ?= true
+endif
+
 .PHONY: help run up test test-all quick docs check lint types format bench peers soak chaos fuzz engine engines spark lock clean
 .DEFAULT_GOAL := run
 

@@ -2,9 +2,24 @@
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+from bench.errors import UsageError
+
+
+def require_writable(folder: Path, setting: str) -> None:
+    """Create a folder; raise UsageError, which names the setting of its place, where no file can be written in it."""
+    try:
+        make_folder(folder)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"{folder} cannot be written: {error.strerror}; set {setting} to a folder that can be written"
+        ) from error
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -30,6 +30,7 @@ from flows.cli import (
 from flows.cli.arguments import examples
 from flows.show import console
 from infra.no_telemetry import quiet_environment
+from infra.processes.environment import use_no_proxy_here
 
 app = typer.Typer(
     name="nightbench",
@@ -55,6 +56,7 @@ def start(
 ) -> None:
     """Set up what every command shares."""
     quiet_environment()
+    use_no_proxy_here()
     console.repeat_data(data)
     if data is not None:
         os.environ["NIGHTBENCH_DATA"] = str(data.absolute())

@@ -1,6 +1,7 @@
 """Commands that plan, run and prepare nights."""
 
 import gc
+import os
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -61,6 +62,7 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
 
     settings = read_settings(accept_risk=accept_risk)
     where = _checked_target(settings, suite, target, resume, poc=poc, force=force, apply_rules=apply_rules)
+    _require_folders(settings)
     if where.is_here and not wait:
         MachineLock(settings.machine_lock, settings.data).require_free()  # before Prefect starts
     known = set(store.nights(settings.data))
@@ -79,6 +81,16 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
     show_night(settings.data, night)
     upload = _exit_code_of_upload(settings, night)
     raise typer.Exit(exit_code or upload)
+
+
+def _require_folders(settings: "Settings") -> None:
+    """Raise UsageError where a folder that each night needs cannot be written, before Prefect starts."""
+    from nights.durable import require_writable  # noqa: PLC0415
+
+    prefect_home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect").expanduser()
+    require_writable(settings.data.absolute(), "--data")
+    require_writable(settings.cache, "NIGHTBENCH_CACHE")
+    require_writable(prefect_home, "PREFECT_HOME")
 
 
 def _run_nightly(suite: Path, target: str, resume: str | None, decided: "Mapping[str, bool]", *, plain: bool) -> str:

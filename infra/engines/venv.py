@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.errors import EngineBuildError, NoSpaceError
 from infra.processes import cancellation
-from infra.processes.environment import INSTALLERS, child_environment
+from infra.processes.environment import installer_environment
 from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 
@@ -107,7 +107,7 @@ class Programs:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env=child_environment(also=INSTALLERS),
+            env=installer_environment(),
             pass_fds=[self.held],
         ) as process:
             try:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from types import MappingProxyType
 from typing import NewType
 
@@ -41,6 +42,17 @@ NETWORK = ("*_proxy", "*_PROXY", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "CURL_CA_BU
 INSTALLERS = (*NETWORK, "UV_*", "UV_INDEX_*_PASSWORD", "PIP_*")
 TOOLS = (*NETWORK, "DOCKER_*", "DOCKER_AUTH_CONFIG")  # docker, apt-get and the tools of a machine
 
+# Where systems keep the authorities that they trust, with those that a company added; a slim container has none.
+SYSTEM_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+UV_SYSTEM_CERTS = ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS")  # uv 0.13 knows both, older ones only the second
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_DIRECT = ("127.0.0.1", "localhost", "::1")
+
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -52,6 +64,30 @@ def child_environment(own: Mapping[str, str] = NOTHING, also: Sequence[str] = ()
     patterns = (*ANY, *also)
     inherited = {name: value for name, value in os.environ.items() if _is_allowed(name, patterns)}
     return ChildEnvironment({**inherited, **own})
+
+
+def installer_environment() -> ChildEnvironment:
+    """The variables of uv: it trusts what this system trusts, unless the user has decided that or there is no bundle.
+
+    uv's own authorities lack that of a company whose proxy signs every page again.
+    """
+    has_bundle = any(Path(bundle).is_file() for bundle in SYSTEM_BUNDLES)
+    is_decided = any(name in os.environ for name in UV_SYSTEM_CERTS)
+    trusted = dict.fromkeys(UV_SYSTEM_CERTS, "true") if has_bundle and not is_decided else {}
+    return child_environment(trusted, also=INSTALLERS)
+
+
+def use_no_proxy_here() -> None:
+    """Let no request of this process and its children to this computer go through a proxy, such as to Prefect's server.
+
+    Where a proxy is set, its addresses are added to NO_PROXY, which most libraries read.
+    """
+    if not any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):
+        return
+    listed = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    known = [place.strip() for place in listed.split(",") if place.strip()]
+    value = ",".join([*known, *(place for place in _DIRECT if place not in known)])
+    os.environ["no_proxy"] = os.environ["NO_PROXY"] = value
 
 
 def _is_allowed(name: str, patterns: Sequence[str]) -> bool:

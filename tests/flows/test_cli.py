@@ -108,6 +108,22 @@ def test_a_suite_with_an_unknown_key_names_file_and_line_and_starts_nothing(hous
     assert not house.data.exists()
 
 
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [("NIGHTBENCH_DATA", "--data"), ("NIGHTBENCH_CACHE", "NIGHTBENCH_CACHE"), ("PREFECT_HOME", "PREFECT_HOME")],
+)
+def test_a_folder_that_cannot_be_written_is_named_with_its_setting_before_prefect_starts(
+    house: NightFixture, tmp_path: Path, setting: str, named: str
+) -> None:
+    (tmp_path / "file").touch()
+    house.environment[setting] = str(tmp_path / "file" / "folder")
+
+    done = house.call("run", str(house.suite))
+
+    assert done.returncode == 2
+    assert re.search(f"folder cannot be written: .*; set {named} to a folder", done.stderr)
+
+
 def test_a_trace_that_is_not_there_names_the_suites_line_and_starts_nothing(house: NightFixture) -> None:
     text = house.suite.read_text().replace("concurrency = 2", 'arrivals = "trace"\ntrace = "tuesday.csv"')
     house.suite.write_text(text)
@@ -257,6 +273,8 @@ def test_a_truncated_run_folder_is_named_and_loses_nothing_else(after_a_night: N
 def test_a_night_that_is_stopped_leaves_nothing_rented_and_nothing_running(
     house: NightFixture, server_url: str, sign: signal.Signals, code: int, *, brings_its_api: bool
 ) -> None:
+    # A company's proxy, which does not reach this computer: Prefect's server and the engine are asked directly.
+    house.environment["HTTP_PROXY"] = house.environment["HTTPS_PROXY"] = "http://127.0.0.1:9"
     if not brings_its_api:
         house.environment["PREFECT_API_URL"] = server_url
     house.write_suite(fault="slow_child", ttft_ms=SLOW_MS)

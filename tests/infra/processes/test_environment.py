@@ -1,10 +1,13 @@
 import ast
+import os
 from pathlib import Path
 
 import pytest
 
+from infra.engines.venv import find_uv
+from infra.processes import environment as environments
 from infra.processes.command import run_tool
-from infra.processes.environment import INSTALLERS, child_environment
+from infra.processes.environment import INSTALLERS, child_environment, installer_environment, use_no_proxy_here
 from tests.planted import found_in, plant
 
 ROOT = Path(__file__).parents[3]
@@ -41,6 +44,47 @@ def test_an_installer_gets_its_own_credentials_and_no_others(monkeypatch: pytest
     assert {name for name in environment if name.startswith("UV_")} >= {"UV_INDEX_OURS_PASSWORD", "UV_FIND_LINKS"}
     assert "UV_PUBLISH_TOKEN" not in environment
     assert found_in(repr(environment).encode()) == {"https_proxy"}
+
+
+def test_uv_trusts_the_authorities_of_this_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(environments, "SYSTEM_BUNDLES", (str(tmp_path / "ca.crt"),))
+    assert "UV_SYSTEM_CERTS" not in installer_environment()  # without a bundle it would trust no one
+
+    (tmp_path / "ca.crt").touch()
+    assert installer_environment()["UV_SYSTEM_CERTS"] == "true"
+
+    monkeypatch.setenv("UV_SYSTEM_CERTS", "false")
+    assert installer_environment()["UV_SYSTEM_CERTS"] == "false"
+
+
+def test_the_pinned_uv_has_the_setting() -> None:
+    shown = run_tool([find_uv(), "help", "pip", "install"], timeout_s=300).out
+
+    assert "UV_SYSTEM_CERTS" in shown
+
+
+@pytest.mark.parametrize(
+    ("proxy", "before", "after"),
+    [
+        ("HTTPS_PROXY", "", "127.0.0.1,localhost,::1"),
+        ("http_proxy", "corp.example, localhost", "corp.example,localhost,127.0.0.1,::1"),
+        ("UNRELATED", "corp.example", "corp.example"),
+    ],
+)
+def test_no_request_to_this_computer_goes_through_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, before: str, after: str
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv(proxy, "http://proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", before)
+
+    use_no_proxy_here()
+
+    assert os.environ["NO_PROXY"] == after
 
 
 def test_a_tool_inherits_no_secret_but_its_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
