@@ -30,7 +30,7 @@ class Settings(StorageSettings):
     lm_eval: Path | None = None  # the harness's command; None: the environment that is built where a suite needs it
     vllm_rs: Path | None = None  # None: the one in the engine's own package, else on PATH
     hub_endpoint: str | None = None  # of the model hub; None: the library's own. Its token: HF_TOKEN in the environment
-    hub_stall_s: float = Field(default=120.0, gt=0)  # a download without a new byte for so long is killed and retried
+    hub_stall_s: float = Field(default=120.0, gt=0)  # a download that brings almost no byte for so long is retried
     machine_lock: Path = MACHINE_LOCK
     keep_gaps_days: int | None = Field(default=None, ge=1)  # of older nights, dropped from the lake
     min_free_gib: float = Field(default=2.0, ge=0)

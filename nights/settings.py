@@ -1,4 +1,4 @@
-"""The settings of where nights and their lake are, read from the environment for infra and the warehouse alike."""
+"""The settings of where nights and their lake are, read from the environment here for infra and the warehouse alike."""
 
 import os
 from pathlib import Path
@@ -22,3 +22,8 @@ class StorageSettings(BaseSettings):
     s3_bucket: str | None = None  # for a copy of run folders; None: no copy. Keys: AWS_ACCESS_KEY_ID and so on
     s3_endpoint: str | None = None  # of Spaces or another store with S3's API; None: Amazon's own
     s3_prefix: str = Field(default="nightbench", pattern=r"^[\w.-]+(/[\w.-]+)*$")  # of all our object names
+
+
+def storage_settings() -> StorageSettings:
+    """The storage settings as the environment has them now, for rooms that are not handed any."""
+    return StorageSettings()

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from bench.engines.ladder import climbs, fallback_run
+from bench import remaining
 from bench.errors import NoSpaceError, UnreadableResultError, UsageError
-from bench.machine_nights import machine_of, named
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
 from bench.record import LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.search.probe import Probe
-from bench.search.search import SearchResult, next_probe, result_of
+from bench.search.search import SearchResult
+from bench.suite.slo import Slo
 from infra.storage.probes import read_probe
 from nights import files, journal
 from nights.durable import make_folder, move_into_place, write_text
@@ -185,78 +185,47 @@ def compress_log(log: Path, target: Path, start: int) -> None:
         shutil.copyfileobj(source, sink)
 
 
-def missing_runs(data: Path, night: NightRecord) -> list[PlannedRun]:
-    """The runs of a night that have no run folder yet, in their order.
+class RunFolders:
+    """The results of a night, as its run folders have them."""
 
-    For a run that ran out of memory they include the same run on the next rung of the ladder, if there is one; for the
-    first probe of a search, the probe that follows from those that are there.
-    """
-    missing: list[PlannedRun] = []
-    runs = list(night.runs)
-    while runs:
-        done = [run for run in runs if run_folder(data, night.night, run).exists()]
-        missing += [run for run in runs if run not in done]
-        missing += [probe for run in done for probe in [_walk(data, night, run)[1]] if probe is not None]
-        fallbacks = [_next_rung(data, night, run) for run in done if _ran_out_of_memory(data, night, run)]
-        runs = [run for run in fallbacks if run is not None]
-    return list({(run.scenario.scenario_id, run.repeat): run for run in missing}.values())
+    def __init__(self, data: Path, night: str) -> None:
+        self._data, self._night = data, night
+
+    def _folder(self, run: PlannedRun) -> Path:
+        return run_folder(self._data, self._night, run)
+
+    def has(self, run: PlannedRun) -> bool:
+        """Whether a run has its folder, which then is whole."""
+        return self._folder(run).exists()
+
+    def failure(self, run: PlannedRun) -> str | None:
+        """The class of a run's failure; None where it was measured, has no result, or its record cannot be read."""
+        try:
+            record = json.loads((self._folder(run) / "record.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return record.get("failure") if isinstance(record, dict) else None
+
+    def probe(self, run: PlannedRun, slo: Slo | None) -> Probe:
+        """What a run shows as a probe of a search."""
+        return read_probe(self._folder(run), run.scenario, slo)
+
+
+def missing_runs(data: Path, night: NightRecord) -> list[PlannedRun]:
+    """The runs of a night that have no run folder yet, in their order; see bench/remaining.py."""
+    return remaining.missing_runs(night, RunFolders(data, night.night))
 
 
 def is_done(data: Path, night: NightRecord, run: PlannedRun) -> bool:
     """Whether a planned run was run and, if it begins a search, the search is at its end."""
-    return run_folder(data, night.night, run).exists() and _walk(data, night, run)[1] is None
+    return remaining.is_done(night, RunFolders(data, night.night), run)
 
 
 def still_missing(data: Path, night: NightRecord, run: PlannedRun, waiting: Sequence[PlannedRun]) -> list[PlannedRun]:
     """The runs that wait after `run` was measured: first the next probe of its search, if it is of one."""
-    entry = night.suite.search_of(run.scenario.name)
-    update = {} if entry is None else {"name": entry.name, "workload": entry.workload()}
-    first = run.model_copy(update={"scenario": run.scenario.model_copy(update=update)})
-    probe = _walk(data, night, first)[1]
-    runs = waiting if probe is None else [probe, *waiting]
-    return [one for one in runs if not run_folder(data, night.night, one).exists()]
+    return remaining.still_missing(night, RunFolders(data, night.night), run, waiting)
 
 
 def search_results(data: Path, night: NightRecord) -> list[SearchResult]:
     """What each search of a night shows until now, each repeat of it by itself, in the order of the suite."""
-    results = []
-    for entry in (one for one in night.suite.scenarios if one.search is not None):
-        for run in sorted((one for one in night.runs if one.scenario.name == entry.name), key=lambda one: one.repeat):
-            began = run
-            while _ran_out_of_memory(data, night, began) and (smaller := _next_rung(data, night, began)) is not None:
-                began = smaller
-            probes, _next = _walk(data, night, began)
-            results.append(result_of(entry, night.suite.slo_of(entry.name), run.repeat, probes))
-    return results
-
-
-def _walk(data: Path, night: NightRecord, first: PlannedRun) -> tuple[list[Probe], PlannedRun | None]:
-    """The probes of a search that begins with this run, as far as they are there, and the one that is missing next."""
-    entry = night.suite.search_of(first.scenario.name)
-    if entry is None:
-        return [], None
-    slo, probes, run = night.suite.slo_of(entry.name), list[Probe](), first
-    while (folder := run_folder(data, night.night, run)).exists():
-        probes.append(read_probe(folder, run.scenario, slo))
-        following = next_probe(entry, slo, first.scenario, probes)
-        if following is None:
-            return probes, None
-        run = first.model_copy(update={"scenario": following, "order": first.order + len(probes) * len(night.runs)})
-    return probes, run
-
-
-def _next_rung(data: Path, night: NightRecord, run: PlannedRun) -> PlannedRun | None:
-    """The run on the next rung: as measured beside this one, else on the kind of machine that the night has now."""
-    smaller = fallback_run(night, run)
-    if smaller is None or run_folder(data, night.night, smaller).exists():
-        return smaller
-    return smaller.model_copy(update={"scenario": smaller.scenario.on(named(night.suite, machine_of(run)).kind)})
-
-
-def _ran_out_of_memory(data: Path, night: NightRecord, run: PlannedRun) -> bool:
-    """Whether the failure of a finished run may be cured by a smaller configuration; an unreadable record may not."""
-    try:
-        record = json.loads((run_folder(data, night.night, run) / "record.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(record, dict) and climbs(run.scenario.engine.name, record.get("failure"))
+    return remaining.search_results(night, RunFolders(data, night.night))

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 
 from nights.durable import move_into_place, sync
-from nights.settings import StorageSettings
+from nights.settings import storage_settings
 from warehouse.lake.bucket.filesystem import let_read
 from warehouse.views import view_statements
 from warehouse.views.comments import comment_statements, comments
@@ -29,7 +29,7 @@ _COLUMNS = "FROM duckdb_columns() WHERE database_name = 'built' AND NOT internal
 
 def kept_file(digest: str) -> Path:
     """Where the views over an empty lake of this digest are kept: below the folder of the setting NIGHTBENCH_CACHE."""
-    return StorageSettings().cache / "views" / f"{digest[:16]}-{duckdb.__version__}.duckdb"
+    return storage_settings().cache / "views" / f"{digest[:16]}-{duckdb.__version__}.duckdb"
 
 
 def views_over(lake: LakePath) -> tuple[str, tuple[str, ...]]:

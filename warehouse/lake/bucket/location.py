@@ -5,14 +5,14 @@ from pathlib import Path
 
 from bench.errors import UsageError
 from nights.bucket import BucketLocation
-from nights.settings import StorageSettings
+from nights.settings import storage_settings
 
 _URL = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]+)(/(?P<prefix>[\w.-]+(/[\w.-]+)*))?/?")
 
 
 def lake_location() -> BucketLocation | None:
     """The bucket of the setting NIGHTBENCH_LAKE; None for a lake in the data folder. Raises UsageError."""
-    settings = StorageSettings()
+    settings = storage_settings()
     url = settings.lake
     if not url:
         return None
