@@ -29,6 +29,7 @@ from flows.end_state import ended, is_at_its_end
 from flows.lost_server import run_to_its_end
 from flows.machines import run_machines
 from flows.models import MachineModels
+from flows.notifying import notify_of_night
 from flows.preparing import prepare_in_parallel
 from flows.rental import release_at_end
 from flows.serving import Started, leave_server, require_fit, start_server, with_failed_starts
@@ -119,9 +120,13 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
         require_listed(settings, Path(suite), target, resume)
 
     def whole_night() -> LoadSummary:
-        with hold_machine(settings, target, resume, wait=wait) as name_night:
+        with (
+            hold_machine(settings, target, resume, wait=wait) as name_night,
+            notify_of_night(settings, f"{suite} on {target}", get_run_logger().warning) as notice,
+        ):
             night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force, apply_rules=apply_rules)
             name_night(night)
+            notice.night = night
             return ended(run_night(settings, night, Path(suite), wait=wait))
 
     return run_to_its_end(settings.data, whole_night, partial(release_all, settings))

@@ -5,9 +5,13 @@ from prefect.artifacts import create_table_artifact
 
 from bench.errors import LeaseError
 from flows.dead_runs import report_dead_runs
+from flows.notifying import notify_of_faults
 from infra.bootstrap import clouds, ledger_file
 from infra.leases.leftovers import release_leftovers
+from infra.notices.event import Event
 from infra.settings import Settings
+
+RELEASE = "release"  # the kind of these events
 
 
 @flow(name="reap")
@@ -32,6 +36,12 @@ def reap(everything: bool = False) -> list[str]:
     create_table_artifact([{"machine_id": name} for name in gone], key="reaped", description="Released machines")
     for reported in report_dead_runs(settings.data):
         log.warning("%s", reported)
+    notify_of_faults(settings, (RELEASE,), [_event(what, why) for what, why in reaped.failed.items()], log.warning)
     if reaped.failed:
         raise LeaseError(f"not released and may still be billed: {reaped.why()}")
     return gone
+
+
+def _event(what: str, why: str) -> Event:
+    advice = "it may be billed: look at the cloud's console; the reaper tries again"
+    return Event(f"{RELEASE}/{what}", "act", f"{what} was not released", f"{why}; {advice}")

@@ -44,6 +44,9 @@ class Settings(StorageSettings):
     service_port: int = Field(default=4200, ge=1, le=65535)  # of Prefect's server, where `nightbench up` starts it
     pages_port: int = Field(default=4280, ge=1, le=65535)  # of the pages that `nightbench up` serves
     pages_url: str | None = None  # where people open the pages of nights; `nightbench up` sets it for its worker
+    notify_urls: Annotated[tuple[SecretStr, ...], NoDecode] = ()  # of apprise; each may hold a password
+    heartbeat_url: SecretStr | None = None  # called after each night without rejected or failed runs
+    stale_hours: float = Field(default=36.0, gt=0)  # a suite without newer data than this is reported
     database_url: SecretStr | None = None  # of Prefect's server, postgresql+asyncpg://...; None: SQLite
     do_token: SecretStr | None = None  # of DigitalOcean, or of a cloud with its API
     do_endpoint: str = "https://api.digitalocean.com"
@@ -81,6 +84,12 @@ class Settings(StorageSettings):
     ssh_patience_s: float = Field(default=120.0, gt=0)  # how long a machine in use may be unreachable
     machine_python: str | None = None  # on a machine over SSH, with all packages; None: an environment is built
     git_commit: str | None = None  # the commit, if the code is installed without its git folder
+
+    @field_validator("notify_urls", mode="before")
+    @classmethod
+    def _split_urls(cls, listed: object) -> object:
+        """A variable holds the addresses with spaces between them; a comma may be part of one."""
+        return tuple(listed.split()) if isinstance(listed, str) else listed
 
     @field_validator("deployed_targets", mode="before")
     @classmethod

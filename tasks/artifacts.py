@@ -18,6 +18,7 @@ from bench.night_progress import LoadProgress
 from bench.plan import cells
 from bench.record import NightRecord
 from infra.settings import Settings
+from tasks.night_notice import page_link
 from tasks.progress import STREAM
 from tasks.server_calls import post
 from tasks.task import night_task
@@ -113,7 +114,7 @@ def show_results(settings: Settings, night: str, page: Path) -> None:
         description = f"{key.capitalize()} of night {night}"
         post(f"the {key}", partial(create_table_artifact, rows, key=key, description=description))
     # Browsers do not open a local file from a web page, so the description holds the path to copy.
-    link = page.as_uri() if settings.pages_url is None else f"{settings.pages_url}/reports/{page.name}"
+    link = page_link(settings, night)
     text, path = f"Report of night {night}", str(page)
     post("the report", partial(create_link_artifact, link, link_text=text, key="report", description=path))
 

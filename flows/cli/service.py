@@ -62,6 +62,29 @@ def status(as_json: JsonFlag = False) -> None:
         raise typer.Exit(1)
 
 
+@commands.command(epilog=examples("nightbench check", "nightbench check --test"))
+def check(
+    test: Annotated[bool, typer.Option("--test", help="Only send a test message to each address.")] = False,
+) -> None:
+    """Look for what a person must know, send messages of what begins and of what is over, and print one line.
+
+    For cron and uptime services: a stopped part of the service, a night that did not start, a suite without new data, a
+    lease that has expired and is still open. Exits 1 where there is one, or where an address does not take a test.
+    """
+    from flows.check import find_faults  # noqa: PLC0415
+    from flows.notifying import addresses, send_test  # noqa: PLC0415
+
+    settings = read_settings()
+    if test:
+        sent = send_test(settings, console.warn)
+        console.line(f"{sent} of {len(addresses(settings))} addresses took the test message")
+        raise typer.Exit(0 if sent == len(addresses(settings)) else 1)
+    faults = find_faults(settings, console.warn)
+    console.line("; ".join(fault.title for fault in faults) or "all is well")
+    if faults:
+        raise typer.Exit(1)
+
+
 def _service() -> "Service":
     from flows.service.parts import Service  # noqa: PLC0415
 

@@ -12,6 +12,7 @@ from flows.service.parts import Part, Service
 from flows.service.start import responds
 from infra.bootstrap import ledger
 from infra.ledger.lease import Lease
+from infra.notices.event import Event
 from warehouse.lake.query import ask
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
 
 NIGHTLY = "nightly/nightly"
+FAULT = "fault"  # the kind of these events
+UP = "run `nightbench up`"
 LOOK_BACK = timedelta(days=3)
 LATE = timedelta(minutes=15)  # a worker takes a run that is due within 15 seconds
 POLLED = timedelta(minutes=2)  # a worker reports every 30 seconds
@@ -59,7 +62,7 @@ class OpenLease:
 
 @dataclass(frozen=True)
 class Status:
-    """The state of the service; `faults` are sentences, and there are none while all is well."""
+    """The state of the service, which has no `parts` where it was never started; while all is well, no `faults`."""
 
     parts: dict[str, str]
     worker_polled_at: datetime | None
@@ -68,32 +71,30 @@ class Status:
     suites: tuple[SuiteAge, ...]
     leases: tuple[OpenLease, ...]
     usd_per_hour: float
-    faults: tuple[str, ...]
+    faults: tuple[Event, ...]
 
 
 def read_status(service: Service, now: datetime | None = None) -> Status:
     """The state at a time, by default now. Starts nothing and writes nothing but a missing ledger."""
     now = now or datetime.now(UTC)
-    parts = dict(_parts(service))
-    faults = [f"{name} {state}: run `nightbench up`" for name, state in parts.items() if state != "running"]
+    # Without a folder there is no service, and nights are started by cron or by hand.
+    parts = dict(_parts(service)) if service.folder.exists() else {}
+    faults = list(_faults_of_parts(parts))
     polled, runs = None, list[ScheduledNight]()
-    if parts["server"] == "running":
+    if parts.get("server") == "running":
         polled, runs = _of_server(service, now)
         faults += _faults_of_runs(runs, now)
         if parts["worker"] == "running" and (polled is None or now - polled > POLLED):
-            faults.append("the worker runs but has not polled the server for two minutes: run `nightbench up`")
+            faults.append(_fault("worker", "the worker runs but has not polled the server for two minutes", UP))
     leases = tuple(_open_lease(lease, now) for lease in ledger(service.settings).open_leases())
-    faults += [
-        f"lease {one.lease_id} on {one.target} has expired and is still open: run `nightbench reap`"
-        for one in leases
-        if one.expires_at < now
-    ]
+    suites = tuple(_suites(service, now))
+    faults += [*_faults_of_leases(leases, now), *_faults_of_suites(suites, service.settings.stale_hours)]
     return Status(
         parts=parts,
         worker_polled_at=polled,
         next_night=min((run for run in runs if run.due_at >= now), key=lambda run: run.due_at, default=None),
         last_night=max((run for run in runs if run.due_at < now), key=lambda run: run.due_at, default=None),
-        suites=tuple(_suites(service, now)),
+        suites=suites,
         leases=leases,
         usd_per_hour=sum(one.usd_per_hour for one in leases),
         faults=tuple(faults),
@@ -139,14 +140,40 @@ def _scheduled(run: "FlowRun", due: datetime) -> ScheduledNight:
     return ScheduledNight(due, run.state_name or "unknown", message)
 
 
-def _faults_of_runs(runs: list[ScheduledNight], now: datetime) -> Iterator[str]:
+def _fault(key: str, what: str, advice: str) -> Event:
+    return Event(f"{FAULT}/{key}", "act", what, advice)
+
+
+def _faults_of_parts(parts: dict[str, str]) -> Iterator[Event]:
+    for name, state in parts.items():
+        if state != "running":
+            yield _fault(name, f"the {name} of the service is {state}", f"no night starts by itself: {UP}")
+
+
+def _faults_of_runs(runs: list[ScheduledNight], now: datetime) -> Iterator[Event]:
     if not any(run.due_at >= now for run in runs):
-        yield "no night is scheduled: run `nightbench up`, and look at the schedule of the deployment nightly"
+        yield _fault("schedule", "no night is scheduled", f"{UP}, and look at the schedule of the deployment nightly")
     for run in sorted(runs, key=lambda run: run.due_at):
         if run.state in {"Scheduled", "Late", "Pending"} and now - run.due_at > LATE:
-            yield f"the night of {run.due_at:%Y-%m-%d %H:%M} UTC has not begun ({run.state})"
-        elif run.state.startswith("Skipped"):
-            yield f"the night of {run.due_at:%Y-%m-%d %H:%M} UTC was skipped: {run.message}"
+            key, what = f"night-{run.due_at:%Y%m%dT%H%M}", f"the night of {run.due_at:%Y-%m-%d %H:%M} UTC has not begun"
+            yield _fault(key, what, "`nightbench status` shows the worker; a night before it may still run")
+
+
+def _faults_of_leases(leases: tuple[OpenLease, ...], now: datetime) -> Iterator[Event]:
+    for one in leases:
+        if one.expires_at < now:
+            what = (
+                f"lease {one.lease_id} on {one.target} has expired and is still open, at {one.usd_per_hour:.2f} USD/h"
+            )
+            yield _fault(f"lease-{one.lease_id}", what, "run `nightbench reap`, and look at the cloud's console")
+
+
+def _faults_of_suites(suites: tuple[SuiteAge, ...], stale_hours: float) -> Iterator[Event]:
+    for one in suites:
+        if one.age_hours > stale_hours:
+            what = f"suite {one.suite} has no data since night {one.night}"
+            advice = f"nights failed or did not start for more than {stale_hours:g} hours (NIGHTBENCH_STALE_HOURS)"
+            yield _fault(f"stale-{one.suite}", what, advice)
 
 
 def _suites(service: Service, now: datetime) -> Iterator[SuiteAge]:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 def show_status(found: "Status") -> None:
     """Print a line for each part of the state, then what is wrong."""
-    line(", ".join(f"{name}: {state}" for name, state in found.parts.items()))
+    parts = ", ".join(f"{name}: {state}" for name, state in found.parts.items())
+    line(parts or "no service was started for this data folder: `nightbench up` starts one")
     line(f"worker's last poll: {_ago(found.worker_polled_at)}")
     line(f"last night: {_night(found.last_night)}")
     line(f"next night: {_night(found.next_night)}")
@@ -24,7 +25,7 @@ def show_status(found: "Status") -> None:
         )
     line(f"billed now: {found.usd_per_hour:.2f} USD per hour")
     for fault in found.faults:
-        warn(fault)
+        warn(f"{fault.title}: {fault.body}")
 
 
 def _ago(when: datetime | None) -> str:

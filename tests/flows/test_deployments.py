@@ -23,6 +23,8 @@ from tests.flows.serving import Service
 pytestmark = pytest.mark.prefect
 NOTHING: list[str] = []
 
+CRONS = [("nightly/nightly", "0 2 * * *"), ("reap/reap", "*/10 * * * *"), ("check/check", "5,35 * * * *")]
+
 
 @pytest.fixture
 def worker(api_url: str, house: NightFixture, tmp_path: Path) -> Iterator[Service]:
@@ -118,7 +120,7 @@ def test_whoever_starts_a_night_by_hand_is_told_what_each_parameter_means(api: S
     assert described == {"suite", "target", "poc", "resume", "wait", "force", "apply_rules"}
 
 
-@pytest.mark.parametrize(("name", "cron"), [("nightly/nightly", "0 2 * * *"), ("reap/reap", "0 * * * *")])
+@pytest.mark.parametrize(("name", "cron"), CRONS)
 def test_what_is_deployed_runs_by_itself(api: SyncPrefectClient, name: str, cron: str) -> None:
     (schedule,) = api.read_deployment_by_name(name).schedules
 
@@ -134,7 +136,7 @@ def test_two_nights_wait_for_each_other(api: SyncPrefectClient) -> None:
     assert deployment.global_concurrency_limit is None  # its lease ends a night whose server is lost for minutes
 
 
-@pytest.mark.parametrize("name", ["nightly/nightly", "reap/reap"])
+@pytest.mark.parametrize("name", [name for name, _cron in CRONS])
 def test_no_path_of_the_deploying_computer_is_deployed(api: SyncPrefectClient, name: str) -> None:
     deployment = api.read_deployment_by_name(name)
 
@@ -143,7 +145,7 @@ def test_no_path_of_the_deploying_computer_is_deployed(api: SyncPrefectClient, n
     assert str(ROOT) not in deployment.model_dump_json()
 
 
-@pytest.mark.parametrize("name", ["nightly/nightly", "reap/reap"])
+@pytest.mark.parametrize("name", [name for name, _cron in CRONS])
 def test_no_deployed_run_talks_to_anybody(api: SyncPrefectClient, name: str) -> None:
     given = api.read_deployment_by_name(name).job_variables["env"]
 

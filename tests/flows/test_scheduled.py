@@ -88,7 +88,7 @@ def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_
     assert "02:00 UTC, Scheduled" in computer.run(STATUS)
 
     computer.kill("worker")
-    assert "worker stopped: run `nightbench up`" in computer.run(STATUS, exit_code=1)
+    assert "the worker of the service is stopped" in computer.run(STATUS, exit_code=1)
     computer.run(SHELL, f"prefect deployment schedule create reap/reap --cron '{EVERY_MINUTE}'")
     wait_until(computer, lambda: "Late" in state_names(api, reap), "a run that no worker takes is late")
     assert "started: worker" in computer.run(UP)

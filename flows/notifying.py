@@ -1,0 +1,98 @@
+"""Notify people: of a night when it ends, and of what a check finds."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import httpx2
+
+from bench.errors import NightbenchError, UsageError
+from bench.record import NightRecord
+from infra.notices.book import EventBook
+from infra.notices.event import Event
+from infra.notices.send import require_addresses, send_messages, shown
+from infra.reporting import Say
+from infra.settings import Settings
+from tasks.night_notice import night_event
+
+HEARTBEAT_S = 10.0
+
+
+@dataclass
+class NightNotice:
+    """The night that is notified of, once it has a plan."""
+
+    night: NightRecord | None = None
+
+
+@contextmanager
+def notify_of_night(settings: Settings, what: str, say: Say) -> Iterator[NightNotice]:
+    """Send one message when the block ends, by itself or by an error; none where a person or a signal stopped it.
+
+    What cannot be sent costs the night nothing but a few seconds, after its machine is released.
+    """
+    notice = NightNotice()
+    try:
+        yield notice
+    except Exception as error:
+        _notify(settings, what, notice.night, error, say)
+        raise
+    _notify(settings, what, notice.night, None, say)
+
+
+def notify_of_faults(settings: Settings, kinds: Collection[str], faults: Sequence[Event], say: Say) -> None:
+    """Send which faults of these kinds begin and which are over, and what could not be sent before."""
+    urls = addresses(settings)
+    if urls:
+        book = EventBook(settings.data.absolute(), urls)
+        book.report_standing(kinds, faults)
+        send_messages(book, urls, say)
+
+
+def send_test(settings: Settings, say: Say) -> int:
+    """Send a test message to each address and return how many took it. Raises UsageError where there is none."""
+    urls = addresses(settings)
+    if not urls:
+        raise UsageError(
+            "there is no address: set NIGHTBENCH_NOTIFY_URLS, such as to json://HOST/PATH or ntfys://TOPIC"
+        )
+    require_addresses(urls)
+    book = EventBook(settings.data.absolute(), urls)
+    now = datetime.now(UTC)
+    book.report(
+        Event(f"test/{now:%Y%m%dT%H%M%S%f}", "know", "Nightbench: a test message", "Messages of nights come here.")
+    )
+    return send_messages(book, urls, say)
+
+
+def addresses(settings: Settings) -> list[str]:
+    """The addresses that get messages, as apprise writes them."""
+    return [url.get_secret_value() for url in settings.notify_urls]
+
+
+def _notify(settings: Settings, what: str, night: NightRecord | None, error: Exception | None, say: Say) -> None:
+    urls = addresses(settings)
+    if not urls and settings.heartbeat_url is None:
+        return
+    try:
+        event = night_event(settings, what, night, error)
+        if urls:
+            book = EventBook(settings.data.absolute(), urls)
+            book.report(event)
+            send_messages(book, urls, say)
+        if event.urgency == "know":
+            _beat(settings, say)
+    except (NightbenchError, OSError) as why:
+        say(f"no message of this night was sent: {why}")
+
+
+def _beat(settings: Settings, say: Say) -> None:
+    """Call the address that expects a call after each good night, such as one of an uptime service."""
+    if settings.heartbeat_url is None:
+        return
+    url = settings.heartbeat_url.get_secret_value()
+    try:
+        httpx2.get(url, timeout=HEARTBEAT_S).raise_for_status()
+    except httpx2.HTTPError as error:
+        say(f"the heartbeat {shown(url)} did not take the call: {type(error).__name__}")

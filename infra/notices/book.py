@@ -1,0 +1,114 @@
+"""The book of events and of messages that are still to be sent: `events.sqlite` in the data folder.
+
+An event is sent once when it begins, again when its title changes, and once when it ends. A message stays in the book
+until its address has taken it, so one that cannot be sent tonight is sent by the next night or check.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from infra.clock import Clock, SystemClock
+from infra.ledger.database import transaction
+from infra.notices.event import Event, Message
+from nights.durable import make_folder
+
+FILE = "events.sqlite"
+REFUSED = "no message is sent"
+KEEP = timedelta(days=7)  # a message that no address took for so long is dropped
+_TABLES = """
+CREATE TABLE IF NOT EXISTS events (
+    key TEXT PRIMARY KEY, kind TEXT NOT NULL, urgency TEXT NOT NULL, title TEXT NOT NULL, began_at TEXT NOT NULL,
+    ended_at TEXT
+);
+CREATE TABLE IF NOT EXISTS messages (
+    number INTEGER PRIMARY KEY, address TEXT NOT NULL, title TEXT NOT NULL, body TEXT NOT NULL, urgency TEXT NOT NULL,
+    written_at TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0
+);
+"""
+
+
+def digest(url: str) -> str:
+    """The name of an address in the book, without its password."""
+    return hashlib.sha256(url.encode()).hexdigest()[:16]
+
+
+class EventBook:
+    """The book of one data folder. Every method raises LedgerError where the file cannot be read or written."""
+
+    def __init__(self, data: Path, urls: Sequence[str], clock: Clock | None = None) -> None:
+        self._path = data / FILE
+        self._addresses = [digest(url) for url in urls]
+        self._clock = clock or SystemClock()
+
+    def report(self, event: Event) -> None:
+        """Have something that happened sent, unless an event of this key and title was."""
+        with self._open() as book:
+            self._report(book, event)
+
+    def report_standing(self, kinds: Collection[str], events: Sequence[Event]) -> None:
+        """Have what stands now sent, as far as it was not, and the end of what no longer stands of these kinds."""
+        with self._open() as book:
+            for event in events:
+                self._report(book, event)
+            now = {event.key for event in events}
+            marks = ",".join("?" * len(kinds))
+            listed = f"SELECT key, title FROM events WHERE ended_at IS NULL AND kind IN ({marks})"  # noqa: S608 - marks
+            for key, title in book.execute(listed, tuple(kinds)).fetchall():
+                if key not in now:
+                    book.execute("UPDATE events SET ended_at = ? WHERE key = ?", (self._now(), key))
+                    self._write(book, f"over: {title}", "", "know")
+
+    def standing(self) -> list[str]:
+        """The titles of the events that stand."""
+        with self._open() as book:
+            found = book.execute("SELECT title FROM events WHERE ended_at IS NULL ORDER BY began_at, key").fetchall()
+        return [row["title"] for row in found]
+
+    def messages(self) -> list[Message]:
+        """The messages that are still to be sent to the addresses of today, oldest first."""
+        oldest = (self._clock.now() - KEEP).isoformat()
+        with self._open() as book:
+            book.execute("DELETE FROM messages WHERE written_at < ?", (oldest,))
+            rows = book.execute("SELECT number, address, title, body, urgency, tries FROM messages ORDER BY number")
+            return [Message(**dict(row)) for row in rows.fetchall() if row["address"] in self._addresses]
+
+    def mark(self, message: Message, *, is_sent: bool) -> None:
+        """Remove a message that was sent, or count a try."""
+        done = "DELETE FROM messages" if is_sent else "UPDATE messages SET tries = tries + 1"
+        with self._open() as book:
+            book.execute(f"{done} WHERE number = ?", (message.number,))
+
+    def _report(self, book: sqlite3.Connection, event: Event) -> None:
+        known = book.execute("SELECT title, ended_at FROM events WHERE key = ?", (event.key,)).fetchone()
+        if known is not None and known["title"] == event.title and known["ended_at"] is None:
+            return
+        book.execute(
+            "INSERT INTO events (key, kind, urgency, title, began_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) "
+            "DO UPDATE SET title = excluded.title, urgency = excluded.urgency, ended_at = NULL, "
+            "began_at = CASE WHEN ended_at IS NULL THEN began_at ELSE excluded.began_at END",
+            (event.key, event.kind, event.urgency, event.title, self._now()),
+        )
+        body = event.body if event.link is None else f"{event.body}\n{event.link}".strip()
+        self._write(book, event.title, body, event.urgency)
+
+    def _write(self, book: sqlite3.Connection, title: str, body: str, urgency: str) -> None:
+        for address in self._addresses:
+            book.execute(
+                "INSERT INTO messages (address, title, body, urgency, written_at) VALUES (?, ?, ?, ?, ?)",
+                (address, title, body, urgency, self._now()),
+            )
+
+    def _now(self) -> str:
+        return self._clock.now().isoformat()
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        make_folder(self._path.parent)
+        with transaction(self._path, REFUSED) as book:
+            if book.execute("SELECT 1 FROM sqlite_master WHERE name = 'messages'").fetchone() is None:
+                book.executescript(_TABLES)
+            yield book

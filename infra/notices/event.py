@@ -1,0 +1,37 @@
+"""What a person is notified of."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Urgency = Literal["act", "know"]  # a person must act, or should know
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened, or that stands until it ends.
+
+    `key` names it for ever, such as `stale/nightly`: while it stands under the same title, it is sent once.
+    """
+
+    key: str
+    urgency: Urgency
+    title: str  # one line: what happened, to what
+    body: str = ""  # what it means and what to do next
+    link: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """The first part of the key."""
+        return self.key.partition("/")[0]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A text for one address."""
+
+    number: int
+    address: str  # the digest of its URL, which may hold a password
+    title: str
+    body: str
+    urgency: Urgency
+    tries: int

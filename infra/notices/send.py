@@ -1,0 +1,70 @@
+"""Sends the messages of the book by apprise, which knows chat services, mail, push services and webhooks by a URL."""
+
+import threading
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from bench.errors import UsageError
+from infra.notices.book import EventBook, digest
+from infra.notices.event import Message
+from infra.reporting import Say
+
+PATIENCE_S = 20.0  # for one message; an address that hangs does not delay a night by more
+
+
+def send_messages(book: EventBook, urls: Sequence[str], say: Say) -> int:
+    """Send what is still to be sent, report what was not, and return how many messages were sent.
+
+    An address that fails is not tried again in this call; its messages stay in the book.
+    """
+    by_digest, failed, sent = {digest(url): url for url in urls}, set[str](), 0
+    for message in book.messages():
+        if message.address in failed:
+            continue
+        is_sent = _is_sent(by_digest[message.address], message)
+        book.mark(message, is_sent=is_sent)
+        sent += is_sent
+        if not is_sent:
+            failed.add(message.address)
+            say(
+                f"the message {message.title!r} was not sent to {shown(by_digest[message.address])}: it stays in the "
+                "book, and the next night or `nightbench check` tries again"
+            )
+    return sent
+
+
+def require_addresses(urls: Sequence[str]) -> None:
+    """Raise UsageError for the first URL that no service of apprise understands."""
+    import apprise  # noqa: PLC0415 - half a second
+
+    for url in urls:
+        if apprise.Apprise.instantiate(url, suppress_exceptions=True) is None:
+            raise UsageError(
+                f"NIGHTBENCH_NOTIFY_URLS: {shown(url)} is not an address that apprise understands: write it as "
+                "apprise does, such as json://HOST/PATH, ntfys://TOPIC or mailtos://USER:PASSWORD@HOST"
+            )
+
+
+def shown(url: str) -> str:
+    """An address without what may be a password."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or '...'}"
+
+
+def _is_sent(url: str, message: Message) -> bool:
+    """Whether apprise sent it in time; a thread that hangs ends with this process."""
+    import apprise  # noqa: PLC0415
+
+    done: list[bool] = []
+
+    def send() -> None:
+        to = apprise.Apprise()
+        kind = apprise.NotifyType.WARNING if message.urgency == "act" else apprise.NotifyType.INFO
+        done.append(
+            to.add(url) and bool(to.notify(body=message.body or message.title, title=message.title, notify_type=kind))
+        )
+
+    thread = threading.Thread(target=send, name="notice", daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+    return done == [True]

@@ -1,0 +1,154 @@
+"""What people are notified of: a night at its end, what stands between nights, and a call after each good one."""
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+from typer.testing import CliRunner
+
+from bench.errors import BudgetError
+from flows.cli import app
+from flows.notifying import notify_of_night
+from flows.service.parts import Service
+from flows.service.status import read_status
+from infra.settings import Settings
+from infra.storage import store
+from tests.emulators.messages import Webhook, webhook
+from tests.warehouse.folders import whole_night
+from tests.warehouse.trends.judgements import write_judgement
+from warehouse.load import load_night
+
+NIGHT = "2026-03-01T010000Z"
+
+
+@pytest.fixture
+def hook() -> Iterator[Webhook]:
+    with webhook() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = tmp_path_factory.mktemp("data")
+    whole_night(data, NIGHT)
+    load_night(data, NIGHT)
+    return data
+
+
+def settings_of(data: Path, hook: Webhook, **more: object) -> Settings:
+    urls = (SecretStr(f"json://{hook.url}/"),)
+    return Settings(data=data, notify_urls=urls, heartbeat_url=SecretStr(f"http://{hook.url}/beat"), **more)  # type: ignore[arg-type]
+
+
+def test_a_night_sends_one_message_with_its_verdicts_and_its_page(measured: Path, hook: Webhook) -> None:
+    settings = settings_of(measured, hook, pages_url="http://pages.example")
+
+    for _again in range(2):
+        with notify_of_night(settings, "suites/local.toml on local", pytest.fail) as notice:
+            notice.night = store.read_night(measured, NIGHT)
+
+    [taken] = hook.taken
+    assert taken["title"].startswith(f"suites/local.toml on local, night {NIGHT}: ")
+    assert "accepted" in taken["title"]
+    assert "audit: " in taken["message"]
+    assert taken["message"].endswith(f"http://pages.example/reports/{NIGHT}.html")
+
+
+def test_a_night_that_fails_says_why_and_what_to_do_next_and_calls_no_heartbeat(
+    tmp_path: Path, measured: Path, hook: Webhook
+) -> None:
+    night = store.read_night(measured, NIGHT)
+
+    def spend() -> None:
+        with notify_of_night(settings_of(tmp_path, hook), "a suite", pytest.fail) as notice:
+            notice.night = night
+            raise BudgetError("the budget of 5 USD is spent")
+
+    with pytest.raises(BudgetError):
+        spend()
+
+    [taken] = hook.taken
+    assert taken["title"] == f"a suite, night {NIGHT}: failed"
+    assert taken["type"] == "warning"
+    assert "It ended early: BudgetError: the budget of 5 USD is spent" in taken["message"]
+    assert f"nightbench run --resume {NIGHT}" in taken["message"]
+    assert hook.called == []
+
+
+def test_a_good_night_calls_the_heartbeat_and_a_refused_call_is_a_warning(measured: Path, hook: Webhook) -> None:
+    night, said = store.read_night(measured, NIGHT), list[str]()
+    for status in (200, 500):
+        hook.status = status
+        with notify_of_night(settings_of(measured, hook), "a suite", said.append) as notice:
+            notice.night = night
+
+    assert hook.called == ["/beat", "/beat"]
+    assert said == ["the heartbeat http://127.0.0.1 did not take the call: HTTPStatusError"]
+
+
+def test_a_change_for_the_worse_is_in_the_message_and_calls_no_heartbeat(
+    tmp_path: Path, measured: Path, hook: Webhook
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(measured, data, ignore=shutil.ignore_patterns("events.sqlite"))
+    write_judgement(data, NIGHT)
+
+    with notify_of_night(settings_of(data, hook), "a suite", pytest.fail) as notice:
+        notice.night = store.read_night(data, NIGHT)
+
+    assert "worse: confirmed: " in hook.taken[0]["message"]
+    assert hook.called == []
+
+
+def test_a_night_that_a_person_stops_sends_nothing(tmp_path: Path, hook: Webhook) -> None:
+    with pytest.raises(KeyboardInterrupt), notify_of_night(settings_of(tmp_path, hook), "a suite", pytest.fail):
+        raise KeyboardInterrupt
+
+    assert hook.taken == []
+
+
+def test_a_suite_without_new_data_is_a_fault_until_there_is_some(measured: Path) -> None:
+    newest = datetime(2026, 3, 1, 22, tzinfo=UTC)
+    service = Service(Settings(data=measured, stale_hours=36))
+
+    stale = read_status(service, newest + timedelta(hours=40)).faults
+    fresh = read_status(service, newest + timedelta(hours=30)).faults
+
+    assert [fault.title for fault in stale] == [f"suite synthetic has no data since night {NIGHT}"]
+    assert fresh == ()
+
+
+def test_check_sends_a_fault_once_and_that_it_is_over(
+    tmp_path: Path, hook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_NOTIFY_URLS", f"json://{hook.url}/")
+    (tmp_path / "service").mkdir()  # a service that was started once, and runs no more
+    argv = ["--data", str(tmp_path), "check"]
+
+    first, second = (CliRunner().invoke(app, argv) for _ in range(2))
+    shutil.rmtree(tmp_path / "service")
+    last = CliRunner().invoke(app, argv)
+
+    assert (first.exit_code, second.exit_code, last.exit_code) == (1, 1, 0)
+    assert "the worker of the service is stopped" in first.stdout
+    assert last.stdout == "all is well\n"
+    parts = [f"the {name} of the service is stopped" for name in ("server", "pages", "worker")]
+    assert sorted(hook.titles) == sorted([*parts, *(f"over: {title}" for title in parts)])
+
+
+def test_a_test_message_goes_to_each_address_and_exits_1_where_one_does_not_take_it(
+    tmp_path: Path, hook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = ["--data", str(tmp_path), "check", "--test"]
+    without = CliRunner().invoke(app, argv)
+    monkeypatch.setenv("NIGHTBENCH_NOTIFY_URLS", f"json://{hook.url}/ json://127.0.0.1:9/")
+
+    half = CliRunner().invoke(app, argv)
+
+    assert without.exit_code != 0
+    assert half.exit_code == 1
+    assert "1 of 2 addresses took the test message" in half.stdout
+    assert hook.titles == ["Nightbench: a test message"]

@@ -1,0 +1,121 @@
+"""An event is sent once to each address, by real HTTP and SMTP, and stays in the book until it was taken."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bench.errors import LedgerError, UsageError
+from infra.notices.book import KEEP, EventBook
+from infra.notices.event import Event
+from infra.notices.send import require_addresses, send_messages
+from tests.emulators.messages import Mailbox, Webhook, mailbox, webhook
+from tests.emulators.virtual_clock import VirtualClock
+
+STALE = Event("fault/stale-local", "act", "suite local has no data since night X", "look at it", "http://127.0.0.1/x")
+
+
+@pytest.fixture
+def hook() -> Iterator[Webhook]:
+    with webhook() as found:
+        yield found
+
+
+@pytest.fixture
+def mail() -> Iterator[Mailbox]:
+    with mailbox() as found:
+        yield found
+
+
+def test_an_event_is_sent_once_while_it_stands_and_once_when_it_is_over(tmp_path: Path, hook: Webhook) -> None:
+    urls = [f"json://{hook.url}/"]
+    for standing in ([STALE], [STALE], [], [], [STALE]):
+        book = EventBook(tmp_path, urls)
+        book.report_standing(("fault",), standing)
+        send_messages(book, urls, pytest.fail)
+
+    assert hook.titles == [STALE.title, f"over: {STALE.title}", STALE.title]
+    assert hook.taken[0]["message"] == "look at it\nhttp://127.0.0.1/x"
+    assert hook.taken[0]["type"] == "warning"
+    assert EventBook(tmp_path, urls).standing() == [STALE.title]
+
+
+def test_events_of_other_kinds_do_not_end_with_these(tmp_path: Path) -> None:
+    book = EventBook(tmp_path, [])
+    book.report(Event("release/m-1", "act", "m-1 was not released"))
+
+    book.report_standing(("fault",), [])
+
+    assert book.standing() == ["m-1 was not released"]
+
+
+def test_a_message_that_one_address_refuses_is_sent_later_and_not_twice_to_the_other(
+    tmp_path: Path, hook: Webhook, mail: Mailbox
+) -> None:
+    urls = [f"json://{hook.url}/", f"mailto://{mail.address}?from=nights@example.com&to=team@example.com"]
+    mail.refuses = True
+    said: list[str] = []
+    book = EventBook(tmp_path, urls)
+    book.report(STALE)
+    assert send_messages(book, urls, said.append) == 1
+    assert len(said) == 1
+    assert "was not sent to mailto://127.0.0.1: it stays in the book" in said[0]
+
+    mail.refuses = False
+    assert send_messages(EventBook(tmp_path, urls), urls, pytest.fail) == 1
+
+    assert hook.titles == [STALE.title]
+    assert [STALE.title in one for one in mail.mails] == [True]
+    assert book.messages() == []
+
+
+def test_an_address_that_hangs_costs_its_patience_once_and_the_others_get_theirs(
+    tmp_path: Path, hook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("infra.notices.send.PATIENCE_S", 0.5)
+    with webhook() as hanging:
+        hanging.is_hanging = True
+        urls = [f"json://{hanging.url}/", f"json://{hook.url}/"]
+        book = EventBook(tmp_path, urls)
+        book.report(STALE)
+        book.report(Event("night/1", "know", "a second message"))
+        began = time.monotonic()
+
+        assert send_messages(book, urls, lambda _line: None) == 2
+
+    assert time.monotonic() - began < 30  # and not the patience of each of the two messages, and of HTTP
+    assert hook.titles == [STALE.title, "a second message"]
+    assert [message.title for message in book.messages()] == [STALE.title, "a second message"]
+
+
+def test_a_message_that_no_address_took_for_a_week_is_dropped(tmp_path: Path) -> None:
+    clock = VirtualClock(tmp_path / "clock")
+    book = EventBook(tmp_path, ["json://127.0.0.1:9/"], clock)
+    book.report(STALE)
+    assert len(book.messages()) == 1
+
+    clock.sleep((KEEP + timedelta(hours=1)).total_seconds())
+
+    assert book.messages() == []
+
+
+def test_the_book_holds_no_password_of_an_address(tmp_path: Path) -> None:
+    EventBook(tmp_path, ["json://user:hunter2@127.0.0.1/"]).report(STALE)
+
+    assert b"hunter2" not in (tmp_path / "events.sqlite").read_bytes()
+
+
+def test_an_address_that_apprise_does_not_understand_is_named_without_its_password() -> None:
+    with pytest.raises(UsageError, match=r"bogus://example.com is not an address that apprise understands") as raised:
+        require_addresses(["bogus://user:hunter2@example.com/x"])
+
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_book_that_is_damaged_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "events.sqlite").write_bytes(b"no database" * 100)
+
+    with pytest.raises(LedgerError, match=r"events.sqlite cannot be used .*; no message is sent"):
+        EventBook(tmp_path, []).report(STALE)
