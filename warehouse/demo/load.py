@@ -17,7 +17,7 @@ REPEATS = 3
 REQUESTS_PER_SLOT, REQUESTS_MIN = 6, 40
 BANDWIDTH_SHARE, COMPUTE_SHARE = 0.62, 0.45  # what engines reach of the peaks
 STEP_OVERHEAD_S = 2e-3
-NIGHT_NOISE, RUN_NOISE, REQUEST_NOISE = 0.006, 0.005, 0.04  # standard deviations of logarithms
+NIGHT_NOISE, RUN_NOISE, REQUEST_NOISE = 0.003, 0.003, 0.04  # standard deviations of logarithms
 QUANTILES = {"ttft": (50, 90, 99), "tpot": (50, 90, 99), "e2el": (50,)}
 IDLE_W, PEAK_W = 130.0, 640.0
 

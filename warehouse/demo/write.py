@@ -10,7 +10,7 @@ from bench.trends.series import Series
 from bench.trends.tonight import judge_series, known_of
 from nights.durable import make_folder, write_text
 from warehouse.demo.rows import night_rows, with_every_column
-from warehouse.demo.story import NIGHTS, SimulatedNight, story
+from warehouse.demo.story import BAD_HOST, NIGHTS, SimulatedNight, story
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import STAGING, one_loader, write_rows, writing
 from warehouse.lake.months import stage_months
@@ -59,13 +59,16 @@ def _judge(folder: Path, nights: list[SimulatedNight]) -> None:
     verdicts: list[SeriesVerdict] = []
     with writing(folder / "lake"), one_loader(folder) as lake:
         for night in nights:
+            # The night after the bad host measures again what was suspect, on another host.
+            rerun_of = nights[BAD_HOST].name if night.at == BAD_HOST + 1 else None
             until = [_until(series, night.name) for series in listed]
-            found, changes = judge_series(until, night.name, known_of(said, verdicts), said)
+            found, changes = judge_series(until, night.name, known_of(said, verdicts), said, rerun_of)
             said += changes
             verdicts += [one for one in found if one.judgement == "host outlier"]
             judgement = NightJudgement(
                 night=night.name,
                 said_at=night.started_at + timedelta(hours=1),
+                rerun_of=rerun_of,
                 verdicts=tuple(found),
                 changes=tuple(changes),
             )

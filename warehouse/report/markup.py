@@ -9,10 +9,12 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from warehouse.report.headings import heading
 from warehouse.schema.row import Row
 
 SENTENCE_SPACES_MIN = 4  # cells with at least this many spaces get a wider column
 NOTHING = Markup()
+_HEAD = Markup("<th scope='col' title='{}'>{}</th>")
 ICON = Markup("<link rel='icon' href='data:,'>")  # else a browser asks for one
 _DOCUMENT = Markup(
     "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title>"
@@ -73,9 +75,7 @@ def table_html(rows: Sequence[Row]) -> Markup:
 
 def grid_html(names: Iterable[str], rows: Iterable[Markup]) -> Markup:
     """A table of these columns, whose rows are cells already."""
-    # A long name may break after an underscore, or it would push the columns behind it out of sight.
-    breaking = (escape(name).replace("_", Markup("_<wbr>")) for name in names)
-    head = joined(Markup("<th scope='col'>{}</th>").format(name) for name in breaking)
+    head = joined(_HEAD.format(name, heading(name)) for name in names)
     return _TABLE.format(head, joined(Markup("<tr>{}</tr>").format(row) for row in rows))
 
 
@@ -125,8 +125,10 @@ th{font-weight:600;vertical-align:bottom}.number{text-align:right;font-variant-n
 tr:has(>:nth-child(12))>.sentence{min-width:7.5rem}.missing{color:var(--soft)}.accepted,.pass,.gain{color:var(--good)}
 .suspect,.unchecked,.warn,.warning,.not-checkable,.not-run{color:var(--doubt)}
 .rejected,.failed,.fail,.critical,.loss{color:var(--bad);font-weight:600}
-figure{margin:1rem 0}.chart svg{max-width:100%;height:auto}.bars{width:760px;font:12px system-ui,sans-serif}
-.bars text{fill:currentColor}.bar{fill:var(--mark)}.whisker{stroke:currentColor;stroke-width:2}
+figure{margin:1rem 0}.chart svg{max-width:100%;height:auto}.plot{width:480px;font:12px system-ui,sans-serif}
+.plot text{fill:currentColor}.bar{fill:var(--mark)}.whisker{stroke:currentColor;stroke-width:2}.grid{stroke:var(--line)}
+.line{fill:none;stroke:var(--mark);stroke-width:2}.thin{stroke:var(--soft)}.limit{stroke:var(--bad)}
+.stage{fill:var(--doubt)}.billed{fill:var(--good)}.idle{fill:var(--soft)}.plot .failure{fill:var(--bad);font-weight:700}
 a{color:var(--mark)}:focus-visible{outline:3px solid var(--mark);outline-offset:2px}
 nav a,nav b{margin-right:1rem}.line{font-size:1.1rem}.chart{width:100%;min-height:170px}
 .part>summary{color:inherit;margin-top:1rem}.part>summary h2{display:inline}

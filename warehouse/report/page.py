@@ -17,9 +17,10 @@ from warehouse.lake.query import ask
 from warehouse.lake.repeat_history import read_precision
 from warehouse.report.checks import EXPECTATIONS, checks_html, write_docs
 from warehouse.report.events import Address, feed_html, no_address
-from warehouse.report.figures import Picture, drawn, save_script
-from warehouse.report.latencies import Bar, percentile_chart
-from warehouse.report.markup import ICON, NOTHING, document, joined, page_links, part, shown, sql_html, table_html
+from warehouse.report.figures import Picture, csv_of, drawn, save_script
+from warehouse.report.markup import ICON, NOTHING, document, joined, page_links, part, shown, table_html
+from warehouse.report.night.pictures_of import pictures_of
+from warehouse.report.night.sentence import sentence
 from warehouse.report.night_line import night_line
 from warehouse.report.night_trends import SAID, trends_html
 from warehouse.report.simulated import simulated_note
@@ -27,7 +28,6 @@ from warehouse.rows.records import read_night
 from warehouse.rows.run_folder import nights
 from warehouse.schema.columns import PARTITION
 from warehouse.schema.row import Row
-from warehouse.sql import sql
 from warehouse.trends.of_night import verdicts_of
 
 # Requested and found values side by side.
@@ -62,10 +62,6 @@ SELECT * FROM changes
 WHERE $1 IN (night, first_bad)
 ORDER BY direction = 'better', event_id, series, metric
 """
-LATENCIES = """
-SELECT scenario, repeat, {{ metric | sql }}_p50_ms, {{ metric | sql }}_p99_ms FROM standing
-WHERE night = {{ night }} AND is_control IS NOT TRUE ORDER BY scenario, repeat
-"""  # shown, not run
 _QUIET = Markup("<p>Nothing changed, every planned run was measured, and no check failed.</p>")
 _FILES = Markup(
     "<p>The run folders are the source; <code>lake/&lt;table&gt;/night={night}/part-0.parquet</code> and "
@@ -80,7 +76,9 @@ class _Content:
     """The content of a night's page."""
 
     night: str
+    sentence: str
     line: str
+    pictures: Sequence[tuple[str, Markup]]
     trends: Markup
     measurements: list[Row]
     said: list[Row]
@@ -140,15 +138,18 @@ def _content(data: Path, night: str, picture: Picture) -> _Content:
     said, changes = verdicts_of(data, night), of_night(CHANGES)
     return _Content(
         night=night,
+        sentence=sentence(data, night),
         line=night_line(data, night),
+        pictures=tuple(pictures_of(data, night)),
         trends=trends_html(data, night, said, changes, picture),
         measurements=measurements,
         said=said,
         changes=changes,
         results=of_night("SELECT * EXCLUDE (night) FROM results WHERE night = ?"),
         findings=of_night(
-            "SELECT run_id, code, family, severity, status, observed, message FROM findings "
-            "WHERE night = ? AND severity <> 'info' ORDER BY severity, run_id, code"
+            "SELECT scenario, repeat, code, family, severity, status, observed, message, scenario_id FROM findings "
+            "JOIN (SELECT night, run_id, scenario FROM measurements) AS runs USING (night, run_id) "
+            "WHERE night = ? AND severity <> 'info' ORDER BY severity, scenario, repeat, code"
         ),
         repeats=of_night(REPEATS),
         searches=of_night("SELECT * EXCLUDE (night) FROM searches WHERE night = ?"),
@@ -180,7 +181,7 @@ def _body(content: _Content, address: Address, docs: Sequence[str]) -> Markup:
     counts = _verdict_counts(content.measurements)
     suite = Markup("<p>Suite <b>{}</b>, {}.</p>").format(shown(first.get("suite")), counts)
     is_quiet = _is_quiet(content)
-    line = Markup("<p class='line'>{}.</p>").format(content.line)
+    line = Markup("<p class='line'>{}</p><p>{}.</p>").format(content.sentence, content.line)
     none = _QUIET if is_quiet else NOTHING
     to_read = joined(part(title, body, is_open=not is_quiet) for title, body in _to_read(content, address) if body)
     recorded = joined(part(title, body, is_open=False) for title, body in _recorded(content, docs) if body)
@@ -201,8 +202,9 @@ def _unmet(content: _Content) -> list[Row]:
 def _to_read(content: _Content, address: Address) -> Iterator[tuple[str, Markup]]:
     """What a reader looks for first."""
     yield "Changes", feed_html(content.changes, address)
+    yield from content.pictures
     yield "Trends", content.trends
-    yield "Results", table_html(content.results) + _charts(content)
+    yield "Results", table_html(content.results) + csv_of(f"{content.night}-results", content.results)
     yield "Failures", table_html(content.failures) or Markup("<p>Every planned run was measured.</p>")
     yield "Findings", table_html(content.findings) or Markup("<p>No findings.</p>")
     yield "Expectations that do not hold", table_html(_unmet(content))
@@ -253,20 +255,6 @@ def _host_tables(rows: Sequence[Row]) -> Markup:
     """Host and engine of the runs, each combination once."""
     facts = {json.dumps([row[name] for name in HOST]): row for row in rows if row["host"] is not None}
     return joined(table_html([{"fact": name, "found": row[name]} for name in HOST]) for row in facts.values())
-
-
-def _charts(content: _Content) -> Markup:
-    charts = NOTHING
-    rows = [row for row in content.measurements if not row["is_control"]]
-    for metric, name in (("ttft", "Time to first token"), ("tpot", "Time per output token")):
-        bars = [
-            Bar(f"{row['scenario']} #{row['repeat']}", row[f"{metric}_p50_ms"], row[f"{metric}_p99_ms"])
-            for row in sorted(rows, key=lambda row: (str(row["scenario"]), row["repeat"]))
-            if row[f"{metric}_p50_ms"] is not None
-        ]
-        query = sql_html(sql(LATENCIES, metric=metric, night=content.night))
-        charts += percentile_chart(f"{name}: bar to p50, line to p99", bars, f"{content.night}-{metric}", query)
-    return charts
 
 
 def _files_html(content: _Content) -> Markup:

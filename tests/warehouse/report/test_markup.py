@@ -22,7 +22,7 @@ PARTS = {
     "code": code_block(EVIL),
     "table": table_html([{EVIL: EVIL, "verdict": EVIL, "several": [EVIL]}]),
     "links": page_links([EVIL]),
-    "latencies": percentile_chart(EVIL, [Bar(EVIL, 1.0, 2.0)], EVIL),
+    "latencies": percentile_chart(EVIL, [Bar(EVIL, 1.0, None, 2.0)], EVIL),
     "panels": panels_html([PANEL]),
     "json": json_script(EVIL),
     "address": csv_link(EVIL, EVIL),

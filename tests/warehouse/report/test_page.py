@@ -7,6 +7,7 @@ import pytest
 from bench.errors import UsageError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import whole_night
+from tests.warehouse.report.night.test_pictures import ORDER
 from tests.warehouse.trends.judgements import EVENT, write_judgement
 from warehouse.judging.expectations import checks
 from warehouse.load import LoadSummary, load_night
@@ -75,8 +76,15 @@ def test_a_missing_value_is_a_dash_and_never_a_zero(page: str) -> None:
     assert ">0<" not in row.split("not-run")[1]
 
 
-def test_the_page_draws_latencies(page: str) -> None:
-    assert page.count("<svg ") == 2
+def test_the_page_begins_with_the_verdict_and_its_pictures_are_in_order(page: str) -> None:
+    assert "<p class='line'>Of 6 runs, " in page.partition("<h2>")[0]
+    assert re.findall(r"<h2>(.*?)</h2>", page)[: len(ORDER)] == [one.replace("'", "&#39;") for one in ORDER]
+
+
+def test_findings_are_listed_by_the_names_of_scenarios(page: str) -> None:
+    table = page.partition("<h2>Findings</h2>")[2]
+
+    assert table.index("<th scope='col' title='scenario'>scenario</th>") < table.index("<td>chat</td>")
 
 
 def test_the_index_links_every_night(loaded: tuple[Path, LoadSummary], page: str) -> None:
@@ -98,7 +106,7 @@ def test_a_chart_of_nothing_is_nothing() -> None:
 
 
 def test_a_bar_without_a_tail_has_no_whisker() -> None:
-    assert "whisker" not in percentile_chart("TTFT", [Bar("chat", 20.0, None)])
+    assert "whisker" not in percentile_chart("TTFT", [Bar("chat", 20.0, None, None)])
 
 
 def test_the_page_begins_with_what_was_said_of_its_series(tmp_path: Path) -> None:

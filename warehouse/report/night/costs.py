@@ -1,0 +1,56 @@
+"""What a night cost: by stage, by million tokens, and in energy where the device told its power."""
+
+from pathlib import Path
+
+from markupsafe import Markup
+
+from warehouse.report.markup import NOTHING, table_html
+from warehouse.report.night.bars import Measure, bars
+from warehouse.report.pictures import Answer, asked, picture_html, sources_html
+
+_STAGES = """
+SELECT stage, count(*) AS times, sum(duration_s) / 60 AS duration_min, sum(usd) AS usd,
+    sum(usd) / nullif(sum(sum(usd)) OVER (), 0) AS cost_share
+FROM stages WHERE night = {{ night }} GROUP BY stage ORDER BY min(started_at), stage
+"""
+_TOKENS = """
+SELECT scenario, count(*) AS runs, avg(usd_per_mtok_output) AS usd_per_mtok_output,
+    avg(joules_per_output_token) AS joules_per_output_token, avg(joules_per_output_token) / 3.6 AS kwh_per_mtok_output,
+    avg(power_mean_w) AS power_mean_w, sum(energy_j) / 3600 AS energy_wh
+FROM accepted WHERE night = {{ night }} AND is_control IS NOT TRUE
+GROUP BY scenario ORDER BY min("order"), scenario
+"""
+_BY_TOKENS = Markup("<h3>By million output tokens</h3>{}{}<div class='more'>{}</div>")
+
+
+def costs_html(data: Path, night: str) -> Markup:
+    """The picture of the stages and the table of the scenarios; a sentence for what is not known."""
+    return _stages(asked(data, night, _STAGES)) + _tokens(asked(data, night, _TOKENS))
+
+
+def _stages(answer: Answer) -> Markup:
+    rows = [row for row in answer.rows if row["duration_min"]]
+    if not rows:
+        return Markup("<p>No stage was recorded, so no cost of a stage is known.</p>")
+    measures = [
+        Measure(
+            row["stage"],
+            row["duration_min"],
+            f"{row['duration_min']:,.1f} min" + ("" if row["usd"] is None else f", {row['usd']:.2f} USD"),
+            "bar" if row["stage"] == "measure" else "stage",
+        )
+        for row in rows
+    ]
+    said = "; ".join(f"{one.label} {one.said}" for one in measures)
+    return picture_html(answer, "cost", "Time and cost of each stage (minutes, USD)", said, bars(measures))
+
+
+def _tokens(answer: Answer) -> Markup:
+    if not answer.rows:
+        return NOTHING
+    is_priced = any(row["usd_per_mtok_output"] for row in answer.rows)
+    has_energy = any(row["joules_per_output_token"] for row in answer.rows)
+    lacking = [] if is_priced else ["No price is known, or the machine costs nothing."]
+    lacking += [] if has_energy else ["No energy is known: nothing sampled the power of a GPU."]
+    said = Markup("<p>{}</p>").format(" ".join(lacking)) if lacking else NOTHING
+    return _BY_TOKENS.format(said, table_html(answer.rows), sources_html(answer, "tokens"))
