@@ -18,7 +18,7 @@ from bench.printable import printable
 from bench.record import NightRecord
 from infra.settings import Settings
 from infra.storage import store
-from nights.files import LOG, STAGES
+from nights.files import LOG
 from tasks.progress import STREAM
 
 LOGGER = logging.getLogger("nightbench")
@@ -36,19 +36,18 @@ def keep_progress(settings: Settings, night: NightRecord) -> Iterator[None]:
     expected = expected_stages(settings.data, night)
     machines = len(machine_nights(night)) if night.where.is_rented else 1
     STREAM.emit(NightBegan(night.night, night.suite.name, night.target, len(night.runs), missing, expected, machines))
-    folder = store.night_folder(settings.data, night.night)
-    with _logged(folder / LOG.name):
+    with _logged(store.night_folder(settings.data, night.night) / LOG.name):
         try:
             yield
         finally:
-            _keep_stages(folder / STAGES.name)
+            _keep_stages(store.stages_file(settings.data, night.night))
 
 
 def expected_stages(data: Path, night: NightRecord) -> dict[str, float]:
     """The mean seconds of each kind of stage, from the newest earlier night of this suite and target that timed it."""
     found: dict[str, float] = {}
     for name in islice((one for one in reversed(store.nights(data)) if one < night.night), EARLIER_NIGHTS):
-        times = read_stages(store.night_folder(data, name) / STAGES.name)
+        times = read_stages(store.stages_file(data, name))
         if (times.suite, times.target) == (night.suite.name, night.target):
             found = times.mean_s() | found
     return found

@@ -22,6 +22,7 @@ from flows.cli import (
     export,
     machines,
     nights,
+    pages,
     pin,
     service,
     trends,
@@ -41,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-NIGHTS = (demo, nights, service, pin, machines, bucket)
+NIGHTS = (demo, nights, pages, service, pin, machines, bucket)
 RESULTS = (warehouse, trends, compare, bisect, audit, export, client, doctor)
 for module in (*NIGHTS, *RESULTS):
     app.add_typer(module.commands)

@@ -76,7 +76,7 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
         raise typer.Exit(exit_code_of(stop)) from stop
     except BadRunsError as bad:
         night, exit_code = bad.night, bad.exit_code
-    from flows.show.results import show_night  # noqa: PLC0415
+    from flows.show.night_end import show_night  # noqa: PLC0415
 
     show_night(settings.data, night)
     upload = _exit_code_of_upload(settings, night)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.panel import Panel
 from rich.table import Table
 
 from bench.printable import printable
@@ -67,6 +68,20 @@ def error(text: str, screen: Console | None = None) -> None:
     (screen or Console(stderr=True)).print(
         _said(f"error: {text}"), style="red", highlight=False, markup=False, soft_wrap=True
     )
+
+
+def width() -> int:
+    """The columns of standard output; of a pipe or a file, as many as needed."""
+    return _out().width
+
+
+def panel(texts: Sequence[str], title: str) -> None:
+    """Print lines in a frame on a terminal, and as they are elsewhere."""
+    if not sys.stdout.isatty():
+        for text in texts:
+            line(text)
+        return
+    _out().print(Panel("\n".join(_said(text).replace("[", "\\[") for text in texts), title=title, title_align="left"))
 
 
 def document(text: str) -> None:

@@ -86,6 +86,11 @@ def repeats_file(data: Path, night: str) -> Path:
     return night_folder(data, night) / "repeats.json"
 
 
+def stages_file(data: Path, night: str) -> Path:
+    """The file of the times of a night's stages."""
+    return night_folder(data, night) / files.STAGES.name
+
+
 def searches_file(data: Path, night: str) -> Path:
     """The file of what a night's sweeps and searches found."""
     return night_folder(data, night) / "searches.json"

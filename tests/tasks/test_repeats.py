@@ -8,8 +8,8 @@ import pytest
 
 from bench.record import NightRecord
 from bench.repeats import PILOT, NightPrecision
+from flows.show.night_end import show_night
 from flows.show.plan import show_plan
-from flows.show.results import show_night
 from infra.leases.forecast import forecast_night
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings

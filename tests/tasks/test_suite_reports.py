@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.show.results import show_night
+from flows.show.night_end import show_night
 from tasks.loading import report_suite
 from tests.flows.without_prefect import without_prefect
 from tests.warehouse.folders import Shape, suite, write_night, write_run

@@ -4,6 +4,7 @@ import io
 import logging
 import os
 import pty
+import re
 from contextlib import suppress
 
 import pytest
@@ -12,7 +13,9 @@ from rich.console import Console
 from bench.night_progress import LoadProgress, NightBegan, NightState, Rented, StageBegan, StageEnded, StageReported
 from flows.show.night_lines import NightLines
 from flows.show.night_view import NightView, night_view
+from flows.show.picture import PICTURE, picture
 from tasks.progress import ProgressStream
+from tests.flows.deployed import ROOT
 
 NIGHT = "2026-03-01T010000Z"
 MISSING = {"measure four-streams": 2}
@@ -140,6 +143,12 @@ def test_no_color_has_no_color(stream: ProgressStream, monkeypatch: pytest.Monke
     monkeypatch.setenv("NO_COLOR", "1")
 
     assert "\x1b[3" not in on_terminal(stream, monkeypatch)
+
+
+def test_the_picture_of_the_readme_is_of_this_view_and_loads_nothing_from_elsewhere() -> None:
+    assert PICTURE.read_text("utf-8") == picture()
+    assert re.findall(r"(?:src|href|url)\W+https?:", picture()) == []
+    assert PICTURE.name in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_an_output_that_is_gone_ends_no_night(stream: ProgressStream) -> None:
