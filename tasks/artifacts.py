@@ -22,7 +22,8 @@ from tasks.night_notice import page_link
 from tasks.progress import STREAM
 from tasks.server_calls import post
 from tasks.task import night_task
-from warehouse.lake.query import run_sql
+from warehouse.lake.database import opened_once
+from warehouse.lake.query import ask
 
 # As many columns as the UI shows without scrolling; the long sentence comes last.
 RESULTS = """
@@ -108,8 +109,9 @@ def progress_line() -> str:
 def show_results(settings: Settings, night: str, page: Path) -> None:
     """Publish results, findings and a link to the report."""
     data = settings.data.absolute()
-    for key, sql in (("results", RESULTS), ("findings", FINDINGS)):
-        found = run_sql(data, sql, (night,)).dicts()
+    with opened_once(data):
+        shown = [(key, ask(data, sql, (night,)).dicts()) for key, sql in (("results", RESULTS), ("findings", FINDINGS))]
+    for key, found in shown:
         rows = [{name: _shown(value) for name, value in row.items()} for row in found]
         description = f"{key.capitalize()} of night {night}"
         post(f"the {key}", partial(create_table_artifact, rows, key=key, description=description))

@@ -17,6 +17,7 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 from tests.flows.serving import SharedServer
 from tests.scheduling import LongestFirst, cpu_s, rank, times_of
 from tests.skips import guard_skips
+from warehouse.judging.validation import import_later
 
 MEMORY, MEMORY_NEEDED_BYTES = Path("/dev/shm"), 8 << 30  # noqa: S108 - a folder of random name is made there
 BEGAN_S = pytest.StashKey[float]()
@@ -78,6 +79,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
     That takes 5 s of CPU time from the start of each worker, and some percent from the tests.
     """
+    for name in ("altair", "scipy.stats"):  # a second, of which most workers use nothing
+        import_later(name)
     gc.disable()
     try:
         return (yield)

@@ -36,10 +36,12 @@ class QueryResult:
 
 
 def ask(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryResult:
-    """Run a query of the project's own, without the check of what a user typed, which costs as much as the query."""
-    with open_warehouse(data) as connection:
-        result = connection.execute(sql, list(parameters))
-        return QueryResult(tuple(column[0] for column in result.description or ()), tuple(result.fetchall()))
+    """Run a query of the project's own, without the check of what a user typed, which costs as much as the query.
+
+    Raises UsageError with DuckDB's error message if the query fails.
+    """
+    with open_warehouse(data) as connection, _errors_as_sentences(data):
+        return _result(connection, sql, parameters)
 
 
 def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = (), *, limit_s: float | None = None) -> QueryResult:
@@ -48,19 +50,27 @@ def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = (), *, limit_
     Raises UsageError for any other statement, with DuckDB's error message if the query fails, and where it takes longer
     than `limit_s`.
     """
-    with open_warehouse(data) as connection, _stopped_after(connection, limit_s):
-        try:
-            _require_query(connection, sql, parameters)
-            result = connection.execute(sql, list(parameters))
-            columns = tuple(column[0] for column in result.description or ())
-            return QueryResult(columns, tuple(result.fetchall()))
-        except duckdb.PermissionException as error:
-            raise UsageError(f"the query is refused: it can only read {lake_name(data)}; {_sentence(error)}") from error
-        except duckdb.InterruptException as error:
-            how = "let it read fewer rows (WHERE night = ..., LIMIT), or allow more time with --limit SECONDS"
-            raise UsageError(f"the query was stopped after its limit of {limit_s:g} s: {how}") from error
-        except duckdb.Error as error:
-            raise bucket_error(error) or UsageError(f"the query failed: {_sentence(error)}") from error
+    with open_warehouse(data) as connection, _stopped_after(connection, limit_s), _errors_as_sentences(data, limit_s):
+        _require_query(connection, sql, parameters)
+        return _result(connection, sql, parameters)
+
+
+def _result(connection: duckdb.DuckDBPyConnection, sql: str, parameters: tuple[object, ...]) -> QueryResult:
+    result = connection.execute(sql, list(parameters))
+    return QueryResult(tuple(column[0] for column in result.description or ()), tuple(result.fetchall()))
+
+
+@contextmanager
+def _errors_as_sentences(data: Path, limit_s: float | None = None) -> Iterator[None]:
+    try:
+        yield
+    except duckdb.PermissionException as error:
+        raise UsageError(f"the query is refused: it can only read {lake_name(data)}; {_sentence(error)}") from error
+    except duckdb.InterruptException as error:
+        how = "let it read fewer rows (WHERE night = ..., LIMIT), or allow more time with --limit SECONDS"
+        raise UsageError(f"the query was stopped after its limit of {limit_s:g} s: {how}") from error
+    except duckdb.Error as error:
+        raise bucket_error(error) or UsageError(f"the query failed: {_sentence(error)}") from error
 
 
 @contextmanager

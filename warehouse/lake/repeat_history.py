@@ -7,7 +7,7 @@ from bench.record import NightRecord
 from bench.repeats import NightPrecision, ReachedPrecision, Spread, reach
 from bench.suite.scenario import Scenario
 from warehouse.lake.bucket.filesystem import lake_files
-from warehouse.lake.query import run_sql
+from warehouse.lake.query import ask
 from warehouse.sql import sql
 
 # A new engine version or flag gives a scenario a new id, but its repeats vary as before: scenarios of one name, model,
@@ -42,7 +42,7 @@ def read_spreads(data: Path, scenarios: Sequence[Scenario]) -> dict[str, list[Sp
     """The spread of each metric over all nights, by scenario id; nothing where nothing was loaded yet."""
     found: dict[str, list[Spread]] = {one.scenario_id: [] for one in scenarios}
     if lake_files(data).is_dir() and scenarios:
-        for scenario_id, *spread in run_sql(data, sql(_SPREADS, alike=_ALIKE), (_asked(scenarios),)).rows:
+        for scenario_id, *spread in ask(data, sql(_SPREADS, alike=_ALIKE), (_asked(scenarios),)).rows:
             found[scenario_id].append(Spread(*spread))
     return found
 
@@ -51,7 +51,7 @@ def read_run_seconds(data: Path, scenarios: Sequence[Scenario]) -> dict[str, flo
     """The median time of an accepted run in seconds, by scenario id; without those that have none."""
     if not lake_files(data).is_dir() or not scenarios:
         return {}
-    return dict(run_sql(data, sql(_SECONDS, alike=_ALIKE), (_asked(scenarios),)).rows)
+    return dict(ask(data, sql(_SECONDS, alike=_ALIKE), (_asked(scenarios),)).rows)
 
 
 def _asked(scenarios: Sequence[Scenario]) -> list[dict[str, str | None]]:
@@ -74,7 +74,7 @@ def read_precision(data: Path, night: NightRecord) -> NightPrecision:
         return NightPrecision(night=night.night, reached=())
     scenarios = {run.scenario.name: run.scenario for run in night.runs}  # of the machine that was rented
     spreads = read_spreads(data, list(scenarios.values()))
-    found = {tuple(row[:2]): row[2:] for row in run_sql(data, REACHED, (night.night,)).rows}
+    found = {tuple(row[:2]): row[2:] for row in ask(data, REACHED, (night.night,)).rows}
     reached: list[ReachedPrecision] = []
     for planned in night.repeats:
         scenario_id = scenarios[planned.scenario].scenario_id

@@ -9,7 +9,7 @@ from typing import Any
 from bench.suite.report import ReportTable
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
-from warehouse.lake.query import run_sql
+from warehouse.lake.query import ask
 from warehouse.suite_report.measured import Measured, NightValues
 from warehouse.suite_report.published import beside, differing_terms_of_command, figure_of_columns
 
@@ -21,7 +21,7 @@ def command_rows(
 ) -> Iterator[dict[str, Any]]:
     """One row for each metric of each command; a command without good runs has one row with the reason."""
     by_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in run_sql(data, METRICS, (values.night,)).dicts():
+    for row in ask(data, METRICS, (values.night,)).dicts():
         by_run[row["run_id"]].append(row)
     for scenario in scenarios:
         measured = values.of(scenario.name)

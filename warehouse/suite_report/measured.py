@@ -12,7 +12,7 @@ from bench.errors import UsageError
 from bench.plan import describe_load
 from bench.student import t_975
 from bench.suite.scenario import Scenario
-from warehouse.lake.query import run_sql
+from warehouse.lake.query import ask
 from warehouse.schema.columns import COLUMNS
 from warehouse.schema.row import Row
 
@@ -89,9 +89,7 @@ class NightValues:
 
 def newest_night(data: Path, suite: str) -> str:
     """The newest loaded night of a suite, or of its local shape; UsageError where there is none."""
-    found = run_sql(
-        data, "SELECT max(night) AS night FROM measurements WHERE suite IN (?, ?)", (suite, f"{suite}-local")
-    )
+    found = ask(data, "SELECT max(night) AS night FROM measurements WHERE suite IN (?, ?)", (suite, f"{suite}-local"))
     night = found.rows[0][0]
     if night is None:
         raise UsageError(f"no night of the suite {suite!r} is loaded: run it first with `nightbench run`")
@@ -101,7 +99,7 @@ def newest_night(data: Path, suite: str) -> str:
 def read_values(data: Path, night: str, merged: Mapping[str, str]) -> NightValues:
     """Every scenario of a night."""
     by_name: dict[str, list[Row]] = defaultdict(list)
-    for row in run_sql(data, ROWS, (night, night)).dicts():
+    for row in ask(data, ROWS, (night, night)).dicts():
         by_name[str(row["scenario"])].append(row)
     return NightValues(night, {name: _measured(rows) for name, rows in by_name.items()}, merged)
 

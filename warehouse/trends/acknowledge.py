@@ -8,7 +8,7 @@ from bench.trends.judgement import Acknowledgement
 from nights.durable import make_folder, write_text
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import STAGING, one_loader, writing
-from warehouse.lake.query import run_sql
+from warehouse.lake.query import ask
 from warehouse.lake.swap import swap_in
 from warehouse.trends.kept import ACKNOWLEDGED, stage_acknowledgements
 
@@ -18,7 +18,7 @@ _SERIES = "SELECT count(*) FROM changes WHERE event_id = ?"
 
 def acknowledge(data: Path, said: Acknowledgement) -> int:
     """Store an acknowledgement; returns how many series the event has. UsageError if there is no such event."""
-    events = [row[0] for row in run_sql(data, _KNOWN).rows]
+    events = [row[0] for row in ask(data, _KNOWN).rows]
     if said.event_id not in events:
         raise UsageError(f"no event {said.event_id!r}: `nightbench trends` lists the reported events, by event_id")
     with writing(data / ACKNOWLEDGED), one_loader(data) as lake:
@@ -29,4 +29,4 @@ def acknowledge(data: Path, said: Acknowledgement) -> int:
         stage_acknowledgements(data, lake / STAGING)
         swap_in(lake)
         build_warehouse(data)
-    return int(run_sql(data, _SERIES, (said.event_id,)).rows[0][0])
+    return int(ask(data, _SERIES, (said.event_id,)).rows[0][0])

@@ -16,7 +16,7 @@ from bench.trends.events import with_events
 from bench.trends.judgement import SaidChange
 from bench.trends.series import Series, SeriesKey
 from bench.trends.tonight import Known, known_of
-from warehouse.lake.query import run_sql
+from warehouse.lake.query import ask
 from warehouse.trends.history_series import history_series
 from warehouse.trends.kept import read_said
 from warehouse.trends.own_series import own_series
@@ -69,7 +69,7 @@ _UNSAID: dict[str, Any] = {"said_at": None, "note": None, "acknowledged_by": Non
 
 
 def _said_rows(data: Path, keys: AbstractSet[SeriesKey]) -> Iterator[dict[str, Any]]:
-    for row in run_sql(data, _SAID).dicts():
+    for row in ask(data, _SAID).dicts():
         if SeriesKey(row["source"], row["series"], row["metric"], row["unit"]) in keys:
             yield row
 

@@ -15,7 +15,7 @@ from bench.errors import UnreadableResultError
 from bench.trends.judgement import Acknowledgement, NightJudgement, SaidChange, SeriesVerdict
 from warehouse.lake.lake import partition as partition_folder
 from warehouse.lake.lake import write_rows
-from warehouse.lake.query import run_sql
+from warehouse.lake.query import ask
 from warehouse.schema.columns import PARTITION
 from warehouse.schema.row import Row
 from warehouse.sql import sql
@@ -93,8 +93,8 @@ def _time_and_event(row: Row) -> tuple[datetime, str]:
 
 def read_said(data: Path, but: str | None = None) -> tuple[list[SaidChange], list[SeriesVerdict]]:
     """Every reported change, with its state of today, and every host outlier; without those of one partition."""
-    changes = run_sql(data, sql(_CHANGES, columns=SaidChange.model_fields), (but,)).dicts()
-    verdicts = run_sql(data, sql(_OUTLIERS, columns=SeriesVerdict.model_fields), (but,)).dicts()
+    changes = ask(data, sql(_CHANGES, columns=SaidChange.model_fields), (but,)).dicts()
+    verdicts = ask(data, sql(_OUTLIERS, columns=SeriesVerdict.model_fields), (but,)).dicts()
     return [SaidChange(**row) for row in changes], [SeriesVerdict(**row) for row in verdicts]
 
 

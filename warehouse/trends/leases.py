@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.trends.difference import Repeats
 from bench.trends.series import STACK_FIELDS, Point, SeriesKey, lower_is_better
 from bench.trends.sides import Lease
-from warehouse.lake.query import run_sql
+from warehouse.lake.query import ask
 from warehouse.sql import sql
 from warehouse.trends.history_series import history_series
 from warehouse.trends.own_series import SOURCE
@@ -41,7 +41,7 @@ _NOT_FACTS = frozenset({"series", "metric", "measured_at", "value", "spread", "r
 def own_leases(data: Path, since: datetime | None = None, metrics: Sequence[str] | None = None) -> Iterator[Lease]:
     """The leases of our accepted measurements: all of them, or those since a time and of these metrics."""
     asked = (since, None if metrics is None else list(metrics))
-    for row in run_sql(data, sql(_OWN, stack=STACK_FIELDS), asked).dicts():
+    for row in ask(data, sql(_OWN, stack=STACK_FIELDS), asked).dicts():
         facts = {name: str(value) for name, value in row.items() if value is not None and name not in _NOT_FACTS}
         facts |= _tags(facts["scenario"]) | {"source": SOURCE}
         stack = {name: facts[name] for name in STACK_FIELDS if name in facts}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import UsageError
-from warehouse.lake.query import run_sql
+from warehouse.lake.query import ask
 
 _VERDICTS = """
 SELECT source, series, metric, unit, judged_night, judgement, reason, baseline_nights, last_good, effect_pct, ci_lo,
@@ -33,7 +33,7 @@ def said_of_night(data: Path, night: str, pattern: str | None = None) -> list[di
     """
     rows = verdicts_of(data, night)
     if not rows:
-        known = ", ".join(row[0] for row in run_sql(data, _NIGHTS).rows) or "none yet"
+        known = ", ".join(row[0] for row in ask(data, _NIGHTS).rows) or "none yet"
         raise UsageError(f"no series was judged in night {night!r}; the latest judged nights: {known}")
     wanted = re.compile(pattern or "", re.IGNORECASE)
     return [row for row in rows if wanted.search(f"{row['source']} {row['series']} {row['metric']}")]
@@ -41,7 +41,7 @@ def said_of_night(data: Path, night: str, pattern: str | None = None) -> list[di
 
 def verdicts_of(data: Path, night: str) -> list[dict[str, Any]]:
     """The verdict on each series of a night, those that need attention first; empty if it was not judged."""
-    return run_sql(data, _VERDICTS, (night,)).dicts()
+    return ask(data, _VERDICTS, (night,)).dicts()
 
 
 def summary_of(rows: Iterable[Mapping[str, Any]]) -> str:

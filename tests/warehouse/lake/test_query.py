@@ -1,6 +1,7 @@
 """A query reads the lake: it writes nothing, reads nothing else, and changes no setting."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 from bench.errors import UsageError
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import partition
-from warehouse.lake.query import run_sql
+from warehouse.lake.query import QueryResult, ask, run_sql
 from warehouse.views.tables import PART
 
 NIGHT = "2026-03-01"
@@ -203,9 +204,10 @@ def test_a_refusal_names_the_statement_and_what_is_allowed(data: Path) -> None:
 
 
 @pytest.mark.parametrize("sql", ["SELECT x FROM measurements", "EXPLAIN SELECT x FROM measurements"])
-def test_a_wrong_column_is_named(data: Path, sql: str) -> None:
+@pytest.mark.parametrize("run", [run_sql, ask])
+def test_a_wrong_column_is_named(data: Path, run: Callable[[Path, str], QueryResult], sql: str) -> None:
     with pytest.raises(UsageError, match=r"the query failed: Binder Error: Referenced column \"x\" not found"):
-        run_sql(data, sql)
+        run(data, sql)
 
 
 def test_a_data_folder_behind_a_link_is_queried_as_any_other(data: Path, tmp_path: Path) -> None:
