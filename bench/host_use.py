@@ -5,6 +5,14 @@ from pydantic import Field
 from bench.frozen import StoredValue
 
 
+class Busy(StoredValue):
+    """How busy the host was with other work: load average of one minute, and CPU time stolen by a hypervisor."""
+
+    load_average_before: float
+    load_average_after: float
+    steal_share: float | None
+
+
 class HostUse(StoredValue):
     """What processes that are not of the run took of the host during its load, and its GPUs; None where unknown."""
 

@@ -198,12 +198,20 @@ class NightState:
         known = [one for one in seconds if one is not None]
         return sum(known) / self.began.machines if len(known) == len(seconds) else None
 
+    @property
+    def runs(self) -> int:
+        """The runs of the night as far as known: added repeats and probes are not in its plan."""
+        if self.began is None:
+            return self.runs_done
+        measuring = sum(kind_of(stage.title) in self.began.missing for stage in self.running())
+        return max(self.began.runs, self.runs_done + measuring)
+
     def line(self, now_s: float) -> str:
         """What the night does now, in one line."""
         running, left, usd = self.running(), self.left_s(now_s), self.usd_until(now_s)
         began = self.began
         parts = [
-            *([f"{self.runs_done} of {began.runs} runs"] if began else []),
+            *([f"{self.runs_done} of {self.runs} runs"] if began else []),
             *(f"{stage.title} {stage.how_far(now_s)}" for stage in running),
             *([] if left is None else [f"about {clock(left)} left"]),
             *([f"{usd:.2f} USD"] if usd or any(one.usd_per_hour for one in self.rented.values()) else []),

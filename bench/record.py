@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 
 from bench.frozen import Frozen, StoredValue
 from bench.host import HostFacts
-from bench.host_use import HostUse
+from bench.host_use import Busy, HostUse
 from bench.repeats import PlannedRepeats
 from bench.server_facts import EndpointFacts, ServerFacts, Weights
 from bench.suite.attach import NAME as ENDPOINT
@@ -152,14 +152,7 @@ class LoadRun(StoredValue):
     argv: tuple[str, ...]
     seed: int
     exit_code: int | None
-
-
-class Busy(StoredValue):
-    """How busy the host was with other work: load average of one minute, and CPU time stolen by a hypervisor."""
-
-    load_average_before: float
-    load_average_after: float
-    steal_share: float | None
+    request_count: int | None = None  # of a load that is sized by its time; None: as the suite has it
 
 
 class Answers(StoredValue):

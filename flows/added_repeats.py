@@ -20,6 +20,7 @@ def with_added_repeat(
     added = next_repeat(settings.data, context.night, run)
     if added is None:
         return list(waiting)
+    added = added.model_copy(update={"order": max([added.order, *(one.order + 1 for one in waiting)])})
     log, name = get_run_logger(), f"{added.scenario.name} #{added.repeat}"
     if not has_time(ledger_file(settings), context.night, context.lease.lease_id, MEASURE, added):
         log.info("%s is not added: the lease or the budget has no time for it", name)

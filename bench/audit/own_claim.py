@@ -80,7 +80,7 @@ def _asked(record: RunRecord) -> ClaimedConfig:
         batch=work.concurrency if work.is_offline else None,
         request_rate_per_s=work.request_rate_per_s,
         is_open_loop=work.arrivals not in ("closed", "batch"),
-        request_count=work.request_count,
+        request_count=(record.load and record.load.request_count) or work.request_count,
         warmup_count=work.warmup_count,
         usd_per_hour=record.usd_per_hour or None,
         weights_gib=record.weights.bytes / _GIB if record.weights else None,

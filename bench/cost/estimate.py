@@ -229,6 +229,8 @@ def _load_s(suite: Suite, scenario: Scenario, site: HostPlan, catalog: Catalog) 
     work = scenario.workload
     if work.command is not None:
         return work.command.timeout_s, "command: at most its timeout_s", False
+    if work.load_s is not None:
+        return work.load_s, "load_s of the scenario", True
     if known is None or work.arrivals == "trace":
         why = "recorded trace" if work.arrivals == "trace" else "model or machine is not in the catalogue"
         return suite.run_timeout_s, f"{why}: at most run_timeout_s", False

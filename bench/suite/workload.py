@@ -25,7 +25,9 @@ class Workload(Frozen):
 
     isl: int = Field(ge=1)  # input tokens of each request
     osl: int = Field(ge=1)  # output tokens; `isl` and `osl` together fit `engine.max_model_len`
-    request_count: int = Field(ge=1)  # requests measured
+    request_count: int = Field(ge=1)  # requests measured; with `load_s` at most
+    # Seconds that the measured requests of a run should take: a short probe of the server says how many these are.
+    load_s: float | None = Field(default=None, gt=0)
     warmup_count: int = Field(default=0, ge=0)  # requests sent before and left out
     concurrency: int | None = Field(default=None, ge=1)  # requests in flight (closed loop)
     request_rate_per_s: float | None = Field(default=None, gt=0)  # requests offered per second (open loop)
@@ -128,6 +130,14 @@ class Workload(Frozen):
             raise ValueError(msg)
         if (self.arrivals == "gamma") != (self.burstiness is not None):
             msg = 'burstiness needs arrivals = "gamma": give both, or neither'
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _time_can_be_kept(self) -> Self:
+        is_plain = self.driver == "meter" and self.arrivals in ("closed", "constant", "poisson", "gamma")
+        if self.load_s is not None and not (is_plain and self.prompts.turns is None):
+            msg = "load_s needs the meter, without a trace or turns: leave load_s out, and request_count decides"
             raise ValueError(msg)
         return self
 

@@ -45,7 +45,7 @@ class NightLines:
         began, left = self.state.began, self.state.left_s(self.now_s)
         parts = [clock(self.now_s - self.began_s), *([] if left is None else [f"about {clock(left)} left"])]
         if began is not None:
-            parts = [f"{self.state.runs_done} of {began.runs} runs", *parts, f"{began.suite} on {began.target}"]
+            parts = [f"{self.state.runs_done} of {self.state.runs} runs", *parts, f"{began.suite} on {began.target}"]
         name = "nightbench" if began is None else f"night {began.night}"
         return _line(", ".join((name, *parts)), "bold")
 

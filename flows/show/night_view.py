@@ -102,7 +102,7 @@ def _print_stage(event: Event, state: NightState) -> None:
     if isinstance(event, StageBegan):
         stage = state.stages[event.number]
         is_run = state.began is not None and kind_of(stage.title) in state.began.missing
-        run = f", run {state.runs_done + 1} of {state.began.runs}" if state.began and is_run else ""
+        run = f", run {state.runs_done + 1} of {state.runs}" if state.began and is_run else ""
         expected = "" if stage.expected_s is None else f", about {clock(stage.expected_s)}"
         console.progress(f"{_now()} {printable(stage.title)}{run}{expected}")
 

@@ -14,13 +14,11 @@ from bench.engines.by_name import sample
 from bench.engines.used_gpus import names_of, used_gpus
 from bench.errors import LoadDriverError, NightbenchError
 from bench.host import HostFacts
-from bench.host_use import HostUse
 from bench.plan import prompt_seed
 from bench.quality.passage import VERSION
 from bench.record import (
     Accuracy,
     Answers,
-    Busy,
     Calibration,
     FailedStart,
     LeaseFacts,
@@ -34,14 +32,15 @@ from bench.server_facts import ServerFacts, Weights
 from infra.engines import server, server_facts
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.engines.server import EngineAt, RunningServer
-from infra.hardware.gpu_sampler import TOOLS
 from infra.hardware.own_processes import OwnProcesses
 from infra.hardware.telemetry import Sampler, write_samples
 from infra.loadgen import datasets, driver, offline
 from infra.loadgen.command import job_of, run_command
 from infra.measurement.answers import ask
 from infra.measurement.ending import Ending, ending_of, failed_by
+from infra.measurement.host_notes import host_notes
 from infra.measurement.notes import Notes, Stopwatch
+from infra.measurement.sizing import sized
 from infra.models.models import PreparedModel
 from infra.reporting import Progress
 from infra.storage import store
@@ -157,7 +156,8 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     seed = prompt_seed(context.night, run)
     with notes.watch.stage("look"):
         facts = notes.found["server"] = server_facts.look(running)
-    job = _load_job(context, run, running, partial, seed)
+    with notes.watch.stage("probe"):
+        job = sized(_load_job(context, run, running, partial, seed), running, partial.parent)
     argv = driver.driver_argv(job, running)
     load = LoadRun(
         driver=run.scenario.workload.driver,
@@ -165,6 +165,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
         argv=argv,
         seed=seed,
         exit_code=None,
+        request_count=None if run.scenario.workload.load_s is None else job.scenario.workload.request_count,
     )
     notes.found["load"] = load
     _keep_metrics(running, partial / "metrics-before.txt")
@@ -182,7 +183,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
             if scraper.scrapes:
                 write_scrapes(scraper.scrapes, partial / FILE)
             store.compress_log(running.log, partial / "server.log.gz", log_start)
-        notes.found.update(_host_notes(sampler, busy_before, context))
+        notes.found.update(host_notes(sampler, busy_before, context.host.gpus))
     driver.read_driver_report(run.scenario, partial / "load")
 
 
@@ -256,23 +257,7 @@ def _observed(context: RunContext, used: Sequence[int] | None, partial: Path, no
     finally:
         with notes.watch.stage("keep"):
             write_samples(sampler.samples, partial / "telemetry.parquet")
-        notes.found.update(_host_notes(sampler, busy_before, context))
-
-
-def _host_notes(sampler: Sampler, load_average: float, context: RunContext) -> dict[str, Any]:
-    """What the record says of the machine during a load that began at this load average."""
-    after = os.getloadavg()[0]
-    busy = Busy(load_average_before=load_average, load_average_after=after, steal_share=sampler.steal_share)
-    return {"busy": busy, "host_use": with_missing_tool(sampler.host_use, context.host.gpus)}
-
-
-def with_missing_tool(use: HostUse, gpus: Sequence[str]) -> HostUse:
-    """Return these reasons; on a machine with GPUs, also that there is no tool to sample them."""
-    if use.gpu_telemetry is not None or "gpu_telemetry" in use.unknown or not gpus:
-        return use
-    names = ", ".join(tool.name for tool in TOOLS)
-    why = f"the machine has {len(gpus)} GPUs and none of the tools {names}"
-    return use.model_copy(update={"unknown": {**use.unknown, "gpu_telemetry": why}})
+        notes.found.update(host_notes(sampler, busy_before, context.host.gpus))
 
 
 def _accuracy(run: PlannedRun, running: RunningServer, before: Answers, *, is_last: bool) -> Accuracy:

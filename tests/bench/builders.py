@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bench.host import HostFacts
-from bench.host_use import HostUse
+from bench.host_use import Busy, HostUse
 from bench.loadgen.report import LoadReport
 from bench.loadgen.server_view import Scrapes, ServerTimes
 from bench.metrics import (
@@ -21,7 +21,6 @@ from bench.metrics import (
 from bench.record import (
     Accuracy,
     Answers,
-    Busy,
     CalibratedLoad,
     Calibration,
     Lineage,

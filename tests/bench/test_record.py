@@ -4,11 +4,11 @@ import pytest
 from pydantic import ValidationError
 
 from bench.host import HostFacts
+from bench.host_use import Busy
 from bench.plan import plan_runs
 from bench.record import (
     METHOD_VERSION,
     RECORD_VERSION,
-    Busy,
     LeaseFacts,
     LoadRun,
     NightRecord,

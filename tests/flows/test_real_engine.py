@@ -22,15 +22,18 @@ SMALLER = {
     "request_count = 24": "request_count = 12",
     "request_count = 30": "request_count = 12",
     "request_count = 48": "request_count = 40",
-    "min_requests_per_slot = 10": "min_requests_per_slot = 10\nmax_other_cpu_share = 1.0",  # tests run beside it
+    "half_width_max = 0.05": "max_other_cpu_share = 1.0",  # tests run beside it
+    "load_s = 4.0\n": "",
+    "load_s = 5.0\n": "",
+    "load_s = 6.0\n": "",
     "repeats = 2": "repeats = 1",
     "osl = 64\nconcurrency = 1": "osl = 32\nconcurrency = 1",
     "osl = 64\nconcurrency = 4": "osl = 16\nconcurrency = 4",
     "osl = 32\narrivals": "osl = 16\narrivals",
-    "request_rate_per_s = 1.0": "request_rate_per_s = 2.0",
+    "request_rate_per_s = 3.0": "request_rate_per_s = 2.0",
 }
 SHORT = {
-    "min_requests_per_slot = 10": "min_requests_per_slot = 10\nmax_other_cpu_share = 1.0",
+    "half_width_max = 0.05": "max_other_cpu_share = 1.0",
     "isl = 128\nosl = 64\nconcurrency = 1": "isl = 64\nosl = 16\nconcurrency = 1",
     "request_count = 24": "request_count = 10",
 }

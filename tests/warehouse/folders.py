@@ -14,13 +14,12 @@ import pyarrow.parquet as pq
 
 from bench.engines.by_name import FINISH_REASONS, SAMPLED_NAMES
 from bench.host import GpuFacts, HostFacts
-from bench.host_use import HostUse
+from bench.host_use import Busy, HostUse
 from bench.machine.canary import CanaryResult, with_verdict
 from bench.manifest import MANIFEST, manifest_text
 from bench.record import (
     Accuracy,
     Answers,
-    Busy,
     CalibratedLoad,
     Calibration,
     LeaseFacts,

@@ -90,6 +90,7 @@ def found(record: RunRecord) -> Row:
         row |= {"model_revision": record.weights.revision, "model_sha256": record.weights.sha256}
     if record.load:
         row |= {"driver_version": record.load.driver_version, "load_seed": record.load.seed}
+        row |= {"request_count": record.load.request_count} if record.load.request_count else {}
     if record.busy:
         row |= record.busy.model_dump()
     return row | _host_use(record)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from bench.audit.measurement import evidence, loop_of, release
 from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
+from bench.host_use import Busy
 from bench.loadgen.report import PlannedTokens
 from bench.quality.answers import agreed_share, fall
 from bench.quality.lm_eval import EarlierScore, fall_se
-from bench.record import Accuracy, Answers, Busy, CalibratedLoad, Calibration
+from bench.record import Accuracy, Answers, CalibratedLoad, Calibration
 from bench.server_facts import ServerFacts
 from bench.steady import PARTS
 from bench.suite.quality import Quality

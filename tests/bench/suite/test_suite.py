@@ -519,9 +519,9 @@ def test_the_ids_of_the_suite_that_runs_everywhere_never_change() -> None:
     scenarios = parse_suite(path.read_text(), path.name).expand()
 
     assert [scenario.scenario_id for scenario in scenarios] == [
-        "42d49e81b233bb1d",
-        "a31713684563181f",
-        "00c623faccb983f4",
+        "81b8f14e7166becc",
+        "407a151f2ebbbf12",
+        "a3aed118fb6585c6",
     ]
     assert {scenario.server_id for scenario in scenarios} == {"7e6d681063eff703"}
 
@@ -573,7 +573,8 @@ def test_the_image_of_a_container_moves_the_id() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"request_rate_per_s": 3.0}, {"arrivals": "constant"}, {"arrivals": "gamma", "burstiness": 2.0}]
+    "change",
+    [{"request_rate_per_s": 3.0}, {"arrivals": "constant"}, {"arrivals": "gamma", "burstiness": 2.0}, {"load_s": 4.0}],
 )
 def test_every_value_of_an_open_loop_moves_the_id(change: dict[str, object]) -> None:
     moved = Workload.model_validate(OPEN.model_dump() | change)
@@ -632,7 +633,7 @@ def test_every_key_of_the_prompts_is_either_a_place_or_seen_to_move_the_id() -> 
 
 
 def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() -> None:
-    of_open_loops = {("workload", name) for name in ("request_rate_per_s", "arrivals", "burstiness")}
+    of_open_loops = {("workload", name) for name in ("request_rate_per_s", "arrivals", "burstiness", "load_s")}
     moved = {path for path, _ in MOVES} | of_open_loops
     moved |= {("workload", name) for name in ("prompts", "trace_sha256", "command")}
     moved |= {("engine", name) for name in ("install", "image")}
