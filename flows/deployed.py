@@ -4,6 +4,7 @@ A suite starts programs on its machine, and a target rents machines or receives 
 list the targets, and name the folder of suites. The command line is its user's own and is not limited.
 """
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from prefect.context import FlowRunContext
@@ -22,6 +23,21 @@ def is_deployed() -> bool:
     """Whether this flow run was started through a deployment."""
     context = FlowRunContext.get()
     return context is not None and getattr(context.flow_run, "deployment_id", None) is not None
+
+
+def why_skipped(settings: Settings) -> str | None:
+    """Why a night that the schedule started is not run: it is too late. None: it is run.
+
+    What a person or a command starts is never late.
+    """
+    context = FlowRunContext.get()
+    run = None if context is None else context.flow_run
+    if run is None or not run.auto_scheduled or run.expected_start_time is None:
+        return None
+    hours = (datetime.now(UTC) - run.expected_start_time).total_seconds() / 3600
+    if hours <= settings.late_hours:
+        return None
+    return f"late by {hours:.0f} h: a night that is more than {settings.late_hours:g} h late is not run"
 
 
 def require_listed(settings: Settings, suite: Path, target: str, resume: str | None) -> None:

@@ -1,11 +1,12 @@
-"""The state in Prefect of a night that came to its end: Completed, Rejected or Failed, by the verdicts of its runs."""
+"""The state in Prefect of a night at its end: Completed, Rejected or Failed by the verdicts of its runs, or Skipped."""
 
 from typing import cast
 
 from prefect.client.schemas.objects import State
-from prefect.states import Failed
+from prefect.states import Completed, Failed
 
 from bench.errors import BadRunsError
+from flows.service.parts import SKIPPED
 from warehouse.load import LoadSummary
 
 GOOD_VERDICTS = {"accepted", "suspect"}
@@ -23,6 +24,11 @@ def ended(summary: LoadSummary) -> LoadSummary:
     name = "Rejected" if bad == {"rejected"} else "Failed"
     # Prefect takes a state that a flow returns for the state of its run, and raises what the state holds.
     return cast("LoadSummary", Failed(name=name, message=str(error), data=error))
+
+
+def skipped(why: str) -> LoadSummary:
+    """End the flow run as skipped: nothing failed, and `nightbench check` reports it."""
+    return cast("LoadSummary", Completed(name=SKIPPED, message=why))
 
 
 def is_at_its_end(state: State[object]) -> bool:

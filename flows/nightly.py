@@ -24,8 +24,8 @@ from bench.night_steps import server_steps
 from bench.record import NightRecord, PlannedRun
 from flows.added_repeats import with_added_repeat
 from flows.defaults import DEFAULT, choose, run_name
-from flows.deployed import is_deployed, require_listed
-from flows.end_state import ended, is_at_its_end
+from flows.deployed import is_deployed, require_listed, why_skipped
+from flows.end_state import ended, is_at_its_end, skipped
 from flows.lost_server import run_to_its_end
 from flows.machines import run_machines
 from flows.models import MachineModels
@@ -115,6 +115,9 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     """
     refuse_forced_resume(resume, force=force, apply_rules=apply_rules)
     settings = Settings()
+    late = why_skipped(settings)
+    if late is not None:
+        return skipped(late)
     suite, target = choose(settings, suite, target)
     if is_deployed():
         require_listed(settings, Path(suite), target, resume)

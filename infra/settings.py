@@ -46,6 +46,7 @@ class Settings(StorageSettings):
     pages_url: str | None = None  # where people open the pages of nights; `nightbench up` sets it for its worker
     notify_urls: Annotated[tuple[SecretStr, ...], NoDecode] = ()  # of apprise; each may hold a password
     heartbeat_url: SecretStr | None = None  # called after each night without rejected or failed runs
+    late_hours: float = Field(default=6.0, gt=0)  # a scheduled night that could begin only so late is skipped
     stale_hours: float = Field(default=36.0, gt=0)  # a suite without newer data than this is reported
     database_url: SecretStr | None = None  # of Prefect's server, postgresql+asyncpg://...; None: SQLite
     do_token: SecretStr | None = None  # of DigitalOcean, or of a cloud with its API

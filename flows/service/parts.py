@@ -17,6 +17,7 @@ POOL, QUEUE, WORKER = "nightbench", "nights", "nightbench up"
 HOST = "127.0.0.1"
 MARK = "NIGHTBENCH_SERVICE"  # the data folder, in the environment of the worker and of the runs that it starts
 LOGIN_USER = "nightbench"
+SKIPPED = "Skipped"  # the name of the state of a night that could begin only hours late
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bench.errors import UsageError
 from flows.service.api import polled_at, reach
 from flows.service.keepers import keeper_of
-from flows.service.parts import Part, Service
+from flows.service.parts import SKIPPED, Part, Service
 from flows.service.start import responds
 from infra.bootstrap import ledger
 from infra.ledger.lease import Lease
@@ -157,6 +157,9 @@ def _faults_of_runs(runs: list[ScheduledNight], now: datetime) -> Iterator[Event
         if run.state in {"Scheduled", "Late", "Pending"} and now - run.due_at > LATE:
             key, what = f"night-{run.due_at:%Y%m%dT%H%M}", f"the night of {run.due_at:%Y-%m-%d %H:%M} UTC has not begun"
             yield _fault(key, what, "`nightbench status` shows the worker; a night before it may still run")
+        elif run.state == SKIPPED:
+            what = f"the night of {run.due_at:%Y-%m-%d %H:%M} UTC was skipped"
+            yield _fault(f"night-{run.due_at:%Y%m%dT%H%M}", what, run.message or "")
 
 
 def _faults_of_leases(leases: tuple[OpenLease, ...], now: datetime) -> Iterator[Event]:

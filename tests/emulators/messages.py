@@ -15,6 +15,7 @@ class Webhook:
     def __init__(self) -> None:
         self.taken: list[dict[str, str]] = []
         self.called: list[str] = []
+        self.begun = 0  # messages that arrived, also those that were not taken
         self.status = 200
         self.is_hanging = False
         self.is_over = threading.Event()
@@ -32,6 +33,7 @@ def webhook() -> Iterator[Webhook]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            state.begun += 1
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if state.is_hanging:
                 state.is_over.wait()

@@ -1,7 +1,9 @@
 """What prefect.yaml deploys, on a server and a worker of its own, as on the computer that runs the nights."""
 
 import json
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.flow_engine import run_flow
 from prefect.states import Cancelling
 
@@ -66,6 +69,28 @@ def test_a_deployed_night_of_failed_runs_ends_as_failed_and_is_not_run_again(
     assert (ended.state.type, ended.state.name) == (StateType.FAILED, "Failed")
     assert str(ended.state.message).startswith("runs of night ")
     assert (ended.run_count, ended.empirical_policy.retries, told) == (1, 0, [True])
+    assert house.leftovers() == NOTHING
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_scheduled_night_that_could_begin_only_hours_late_is_skipped(
+    api: SyncPrefectClient, house: NightFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nightly_id, now = api.read_deployment_by_name("nightly/nightly").id, datetime.now(UTC)
+    begin_end = [(now - timedelta(hours=hours)).isoformat() for hours in (55, 7)]  # two nights that no worker took
+    window = dict(zip(("start_time", "end_time"), begin_end, strict=True))
+    api.request("POST", "/deployments/{id}/schedule", path_params={"id": nightly_id}, json=window)
+    oldest = api.read_flow_runs(sort=FlowRunSort.EXPECTED_START_TIME_ASC)[:2]
+    monkeypatch.setenv("NIGHTBENCH_DEPLOYED_TARGETS", "http://none.example")  # what is not skipped is refused at once
+
+    run_flow(nightly, flow_run=oldest[0])
+    monkeypatch.setenv("NIGHTBENCH_LATE_HOURS", "60")
+    with pytest.raises(UsageError, match="is refused"):
+        run_flow(nightly, flow_run=oldest[1])
+
+    skipped, run = (state_of(api, one.id) for one in oldest)
+    assert (skipped.name, skipped.is_completed(), run.name) == ("Skipped", True, "Failed")
+    assert re.fullmatch(r"late by \d\d h: a night that is more than 6 h late is not run", str(skipped.message))
     assert house.leftovers() == NOTHING
 
 

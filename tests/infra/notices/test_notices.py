@@ -1,6 +1,5 @@
 """An event is sent once to each address, by real HTTP and SMTP, and stays in the book until it was taken."""
 
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -81,11 +80,10 @@ def test_an_address_that_hangs_costs_its_patience_once_and_the_others_get_theirs
         book = EventBook(tmp_path, urls)
         book.report(STALE)
         book.report(Event("night/1", "know", "a second message"))
-        began = time.monotonic()
 
         assert send_messages(book, urls, lambda _line: None) == 2
 
-    assert time.monotonic() - began < 30  # and not the patience of each of the two messages, and of HTTP
+        assert hanging.begun == 1
     assert hook.titles == [STALE.title, "a second message"]
     assert [message.title for message in book.messages()] == [STALE.title, "a second message"]
 
