@@ -10,8 +10,8 @@ from bench.errors import NightbenchError
 from bench.suite.endpoint import API_KEY
 from catalog.read import read_catalog
 from flows.defaults import DEFAULT, rented
-from infra.bootstrap import ledger, nets, unguarded_limit
-from infra.clouds.by_name import RENTED
+from infra.bootstrap import ledger, nets, unguarded
+from infra.clouds.by_name import RENTED, set_up
 from infra.engines.endpoint import unused_proxies
 from infra.engines.venv import LOCK, engine_place, is_built
 from infra.hardware.host_facts import read_host
@@ -42,8 +42,9 @@ class Check:
 def examine(settings: Settings) -> list[Check]:
     """Check everything a night needs; the only change is that a missing ledger is created."""
     found = [_python(), _platform(), _memory(), _space(settings), _compiler(settings), _engine(settings)]
-    found += [_leases(settings), _nights(settings), _lake(settings), _nets(settings), _endpoint(settings)]
-    return [*found, _prefect()]
+    found += [_leases(settings), _nights(settings), _lake(settings)]
+    found += [_nets(settings, cloud) for cloud in set_up(settings) or [rented(settings, DEFAULT)]]
+    return [*found, _endpoint(settings), _prefect()]
 
 
 def _python() -> Check:
@@ -135,18 +136,18 @@ def _lake(settings: Settings) -> Check:
     )
 
 
-def _nets(settings: Settings) -> Check:
-    """Which nets stand under a night on a rented machine; a fault where nothing would be rented for lack of one."""
-    cloud = rented(settings, DEFAULT)
+def _nets(settings: Settings, cloud: str) -> Check:
+    """Which nets stand under a night on a machine of a cloud; a fault where nothing is rented for lack of one."""
     found = nets(settings, cloud)
     down = [f"{net.net} ({net.stands})" for net in found if not net.is_up]
     up = ", ".join(net.net for net in found if net.is_up)
-    is_off = any(net.net == "machine's own switch" and not net.is_up for net in found)
+    why = RENTED[cloud].why_no_switch(settings)
     dearest = max(size.usd_per_hour or 0.0 for size in read_catalog().sizes)
-    left = f"; {exposure(has_switch=not is_off)} (the catalogue's highest price: {dearest:.2f} USD/h)"
-    is_good = RENTED[cloud].why_closed(settings) is not None or unguarded_limit(settings, cloud) != 0
-    advice = "nothing is rented: run `nightbench doctor --fix`, or accept the risk with NIGHTBENCH_ACCEPT_RISK=1"
-    return Check("nets", f"{up}{'; not: ' if down else ''}{', '.join(down)}{left}", is_good, advice)
+    left = f"; {exposure(why_no_switch=why)} (the catalogue's highest price: {dearest:.2f} USD/h)"
+    limit = unguarded(settings, cloud)
+    is_good = RENTED[cloud].why_closed(settings) is not None or limit is None or limit.usd_max > 0
+    advice = f"nothing is rented: {why}, or accept the risk with NIGHTBENCH_ACCEPT_RISK=1"
+    return Check("nets", f"{cloud}: {up}{'; not: ' if down else ''}{', '.join(down)}{left}", is_good, advice)
 
 
 def _endpoint(settings: Settings) -> Check:

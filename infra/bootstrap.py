@@ -15,7 +15,7 @@ from infra.clouds.by_name import RENTED, set_up
 from infra.clouds.cloud import Cloud
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, read_access
-from infra.leases.nets import Net, exposure, nets_under, why_unguarded
+from infra.leases.nets import Net, Unguarded, exposure, nets_under
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Ledger
 from infra.ledger.stage_costs import StageBook
@@ -144,39 +144,31 @@ def nets(settings: Settings, target: str) -> list[Net]:
     )
 
 
-def unguarded_limit(settings: Settings, target: str) -> float | None:
-    """The most, in USD, that a lease on a target may cost; None where it has a second net or the risk is accepted."""
-    is_guarded = target not in RENTED or settings.accept_risk or RENTED[target].why_no_switch(settings) is None
-    return None if is_guarded else settings.unguarded_usd_max
+def unguarded(settings: Settings, target: str) -> Unguarded | None:
+    """What a lease on a target may cost without a second net; None where it has one or the risk is accepted."""
+    why = None if target not in RENTED or settings.accept_risk else RENTED[target].why_no_switch(settings)
+    return None if why is None else Unguarded(settings.unguarded_usd_max, why)
 
 
 def why_refused_unguarded(settings: Settings, target: str, minutes: int, usd_per_hour: float | None) -> str | None:
     """Why a night on this target is not rented without a second net; None if it would be."""
-    usd_max = unguarded_limit(settings, target)
-    usd = None if usd_per_hour is None else usd_per_hour * minutes / 60
-    return None if usd_max is None else why_unguarded(usd, usd_max, **_remedy(settings, target))
-
-
-def _remedy(settings: Settings, target: str) -> dict[str, str]:
-    """How to let a machine of this cloud end by itself, where that is not the usual way, a token."""
-    cloud = RENTED[target]
-    why = cloud.why_no_switch(settings) if cloud.SWITCH_TOKEN is None else None
-    return {} if why is None else {"remedy": why}
+    limit = unguarded(settings, target)
+    return None if limit is None else limit.why_refused(None if usd_per_hour is None else usd_per_hour * minutes / 60)
 
 
 def require_second_net(settings: Settings, target: str) -> None:
     """Raise UsageError if nothing may be rented without a second net and there is none."""
-    if unguarded_limit(settings, target) == 0 and (why := why_refused_unguarded(settings, target, 0, None)):
+    limit = unguarded(settings, target)
+    if limit is not None and limit.usd_max == 0 and (why := limit.why_refused(None)):
         raise UsageError(f"nothing is rented: {why}")
 
 
 def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_per_hour: float | None) -> str | None:
     """What stays billed if this computer fails during a night on this target; None if nothing is rented."""
-    switch = next((net for net in nets(settings, target) if net.net == "machine's own switch"), None)
-    if switch is None:
+    if target not in RENTED:
         return None
-    remedy = _remedy(settings, target)
-    return exposure(has_switch=switch.is_up, lease_minutes=lease_minutes, usd_per_hour=usd_per_hour, **remedy)
+    why = RENTED[target].why_no_switch(settings)
+    return exposure(why_no_switch=why, lease_minutes=lease_minutes, usd_per_hour=usd_per_hour)
 
 
 def executor_of(settings: Settings, lease: Lease) -> Executor:

@@ -24,7 +24,7 @@ from infra.bootstrap import (
     executor_of,
     ledger,
     ledger_file,
-    unguarded_limit,
+    unguarded,
     wait_for_machine,
 )
 from infra.clock import SystemClock
@@ -76,7 +76,7 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *
     request = lease_request_of(wanted, patience_s=settings.capacity_wait_s)
     vendor = cloud.gpu_vendor(wanted.kind) if isinstance(cloud, ImageCloud) else None
     request = replace(request, golden=golden, golden_vendor=vendor, limit=limit_of(night))
-    request = replace(request, unguarded_usd_max=unguarded_limit(settings, night.target))
+    request = replace(request, unguarded=unguarded(settings, night.target))
     request = after_spending(request, spent_usd(book, night))
     try:
         take = take_lease_of_free_host if wait else take_lease

@@ -11,7 +11,7 @@ from bench.record import NightRecord
 from bench.rerun import rerun_of
 from bench.suite.target import parse_target
 from infra.bootstrap import cloud_named, clouds, ledger_file
-from infra.clouds.static import StaticCloud
+from infra.clouds.abilities import OneHostCloud
 from infra.engines.secret_environment import read_secrets, with_secrets
 from infra.leases.lease_reports import night_usd
 from infra.leases.leftovers import release_leftovers
@@ -51,7 +51,7 @@ def _wait_for_host(settings: Settings, target: str) -> None:
     log = get_run_logger()
     cloud = cloud_named(settings, target)
     release_leftovers(settings.data, ledger_file(settings), clouds(settings), say=log.warning)
-    if isinstance(cloud, StaticCloud):
+    if isinstance(cloud, OneHostCloud):
         cloud.wait_until_free(log.warning)
 
 

@@ -1,4 +1,4 @@
-"""What some clouds can do beside renting machines: images of disks, volumes, tags.
+"""What some clouds can do beside renting machines: images of disks, volumes, tags, waiting for their only machine.
 
 A cloud has an ability if it has these methods: `isinstance(cloud, ImageCloud)`.
 """
@@ -8,6 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from bench.machine.names import VolumeName
 from infra.clouds.cloud import Cloud, Snapshot
+from infra.reporting import Say
 
 ActionState = Literal["none", "running", "done", "failed"]
 SwitchOff = Literal["shutdown", "power_off"]
@@ -87,6 +88,15 @@ class VolumeCloud(Cloud, Protocol):
 
     def detach(self, volume: Volume, machine_id: str) -> None:
         """Request once that a volume is detached."""
+        ...
+
+
+@runtime_checkable
+class OneHostCloud(Cloud, Protocol):
+    """A cloud of one machine, which other nights may hold."""
+
+    def wait_until_free(self, say: Say) -> None:
+        """Return once no other night holds the machine."""
         ...
 
 

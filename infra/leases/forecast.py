@@ -14,6 +14,7 @@ from bench.suite.machine import Machine
 from bench.suite.pins import PinnedPrice
 from catalog.engine_check import doubts_of_engine
 from catalog.read import machine_size, read_catalog
+from infra.clouds.by_name import RENTED
 from infra.clouds.cloud import Cloud
 from infra.engines.secret_environment import secret_doubts
 from infra.leases.offers import fitting, lease_request_of
@@ -41,7 +42,7 @@ def forecast(
     download_mb_per_s: float | None = None,
     pinned: Sequence[PinnedPrice] = (),
 ) -> Forecast:
-    """Estimate a night of one machine on its target; the price is requested from `cloud`, None if no token is set.
+    """Estimate a night of one machine on its target; the price is requested from `cloud`, None if it is not set up.
 
     Without an answer it is that of the suite's lock, `pinned`, or else of the catalogue.
 
@@ -58,14 +59,19 @@ def forecast(
     else:
         size = machine_size(night.target, machine.kind)
         known = next((row for row in pinned if (row.cloud, row.kind) == (night.target, machine.kind)), None)
-        expected = forecast_rented(night, size, _price(machine, cloud, size, known), catalog, assumed)
+        now = _price_now(machine, cloud) if cloud else _why_closed(settings, night.target)
+        expected = forecast_rented(night, size, _price(machine, now, size, known), catalog, assumed)
     found = doubts_of_engine(night.suite, night.runs, night.target)
     return replace(expected, doubts=(*expected.doubts, *found, *secret_doubts(night.suite)))
 
 
-def _price(machine: Machine, cloud: Cloud | None, size: MachineKind | None, pinned: PinnedPrice | None) -> Price:
-    """The price now, or else that of an earlier day with the reason."""
-    now = "no cloud token is set" if cloud is None else _price_now(machine, cloud)
+def _why_closed(settings: Settings, target: str) -> str:
+    """Why a cloud is not asked for its price."""
+    return RENTED[target].why_closed(settings) or f"{target} was not asked"
+
+
+def _price(machine: Machine, now: Price | str, size: MachineKind | None, pinned: PinnedPrice | None) -> Price:
+    """The price now, or else, with the reason why that is unknown, that of an earlier day."""
     if isinstance(now, str):
         return _pinned_price(pinned, now) if pinned else _catalog_price(machine, size, now)
     if pinned and now.usd_per_hour != pinned.usd_per_hour:

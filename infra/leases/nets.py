@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-FIX = "run `nightbench doctor --fix`"  # where a token lets a machine delete itself
-
 
 @dataclass(frozen=True)
 class Net:
@@ -67,18 +65,13 @@ def nets_under(*, is_rented: bool, why_no_switch: str | None, server: str | None
     ]
 
 
-def exposure(
-    *,
-    has_switch: bool,
-    lease_minutes: int | None = None,
-    usd_per_hour: float | None = None,
-    remedy: str = f"{FIX} to store a token with which the machine deletes itself",
-) -> str:
+def exposure(*, why_no_switch: str | None, lease_minutes: int | None = None, usd_per_hour: float | None = None) -> str:
     """What stays billed if this computer fails while a machine is rented, for how long, and what that costs.
 
-    Reapers on other computers are unknown here, so none is assumed.
+    `why_no_switch` is how to let the machine delete itself; None if it does. Reapers on other computers are unknown
+    here, so none is assumed.
     """
-    if has_switch:
+    if why_no_switch is None:
         usd = f", at most {usd_per_hour * lease_minutes / 60:.2f} USD" if usd_per_hour and lease_minutes else ""
         return (
             f"if this computer fails, the machine deletes itself at its lease's expiry{usd}; its key and volumes stay"
@@ -86,17 +79,25 @@ def exposure(
     usd = "" if usd_per_hour is None else f", at {usd_per_hour:.2f} USD/h or {24 * usd_per_hour:.2f} USD a day"
     return (
         f"if this computer fails, the machine is billed without end{usd}, unless another computer runs "
-        f"`nightbench reap` after the lease's expiry: {remedy}, or let another computer run `nightbench reap` each hour"
+        f"`nightbench reap` after the lease's expiry: {why_no_switch}, or let another computer run `nightbench reap` "
+        "each hour"
     )
 
 
-def why_unguarded(usd: float | None, usd_max: float, remedy: str = FIX) -> str | None:
-    """Why a lease that costs this much is not taken without the machine's own switch; None where it may be."""
-    if usd is not None and usd <= usd_max:
-        return None
-    cost = "the price of the lease is unknown" if usd is None else f"the lease costs up to {usd:.2f} USD"
-    return (
-        f"{cost} and the machine has no switch of its own, so it is billed without end if this computer fails; "
-        f"NIGHTBENCH_UNGUARDED_USD_MAX allows {usd_max:.2f} USD without it: {remedy}, or accept "
-        "the risk with --accept-risk (deployments: NIGHTBENCH_ACCEPT_RISK=1)"
-    )
+@dataclass(frozen=True)
+class Unguarded:
+    """A machine without a switch of its own: the most, in USD, that its lease may cost, and how to get a switch."""
+
+    usd_max: float
+    remedy: str
+
+    def why_refused(self, usd: float | None) -> str | None:
+        """Why a lease that costs this much is not taken; None where it is. None as its cost: unknown."""
+        if usd is not None and usd <= self.usd_max:
+            return None
+        cost = "the price of the lease is unknown" if usd is None else f"the lease costs up to {usd:.2f} USD"
+        return (
+            f"{cost} and the machine has no switch of its own, so it is billed without end if this computer fails; "
+            f"NIGHTBENCH_UNGUARDED_USD_MAX allows {self.usd_max:.2f} USD without it: {self.remedy}, or accept "
+            "the risk with --accept-risk (deployments: NIGHTBENCH_ACCEPT_RISK=1)"
+        )

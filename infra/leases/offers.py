@@ -8,7 +8,7 @@ from bench.errors import LeaseError
 from bench.suite.machine import SPOT_ENDING, Machine, Spot
 from bench.suite.pins import PinnedPrice
 from infra.clouds.cloud import Cloud, Offer, Snapshot
-from infra.leases.nets import why_unguarded
+from infra.leases.nets import Unguarded
 
 BILLED_MINUTES_MIN = 5.0  # the highest minimum charge known for a GPU machine
 
@@ -36,7 +36,7 @@ class LeaseRequest:
     budget_usd: float | None = None
     limit: str = "machine.budget_usd"  # the key of the suite that sets it
     spent_usd: float = 0.0  # of the budget, by earlier leases of the night
-    unguarded_usd_max: float | None = None  # without the machine's own switch; None: it has one, or needs none
+    unguarded: Unguarded | None = None  # without the machine's own switch; None: it has one, or needs none
     machine: str | None = None  # its name in a suite of several machines
     patience_s: float = 0.0  # how long to wait for capacity, all rounds of the plan together
 
@@ -133,7 +133,7 @@ def why_too_dear(offer: Offer, request: LeaseRequest, spent_usd: float = 0.0) ->
     if request.usd_per_hour_max is not None and offer.usd_per_hour > request.usd_per_hour_max:
         return f"{price}, more than machine.usd_per_hour_max = {request.usd_per_hour_max:.2f}: raise it, or wait"
     lease_usd = offer.usd_per_hour * max(request.minutes, BILLED_MINUTES_MIN) / 60
-    if request.unguarded_usd_max is not None and (why := why_unguarded(lease_usd, request.unguarded_usd_max)):
+    if request.unguarded is not None and (why := request.unguarded.why_refused(lease_usd)):
         return why
     spent_usd += request.spent_usd
     most = spent_usd + lease_usd

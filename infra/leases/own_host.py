@@ -2,8 +2,8 @@
 
 from bench.errors import HostInUseError
 from infra.clock import Clock
+from infra.clouds.abilities import OneHostCloud
 from infra.clouds.cloud import Cloud
-from infra.clouds.static import StaticCloud
 from infra.leases.acquire import take_lease
 from infra.leases.offers import LeaseRequest
 from infra.ledger.lease import Lease
@@ -19,6 +19,6 @@ def take_lease_of_free_host(
         try:
             return take_lease(cloud, ledger, clock, request, night=night, say=say)
         except HostInUseError:
-            if not isinstance(cloud, StaticCloud):
+            if not isinstance(cloud, OneHostCloud):
                 raise
             cloud.wait_until_free(say)

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 from bench.errors import LeaseError, UsageError
 from bench.machine.names import MachineName
 from flows.cli import app
-from infra.bootstrap import nets, require_second_net, unguarded_limit
+from infra.bootstrap import nets, require_second_net, unguarded
 from infra.clouds.digitalocean.dead_man_token import FILE, read_token
 from infra.clouds.digitalocean.opening import first_boot
+from infra.leases.nets import Unguarded
 from infra.remote.ssh_keys import keys_of
 from infra.settings import Settings
 from tests.emulators.digitalocean import Emulator
@@ -55,7 +56,7 @@ def test_a_night_without_a_second_net_is_refused_before_anything_is_written(clou
     done = CliRunner().invoke(app, ["run", str(suite), "--target", "digitalocean"])
 
     assert isinstance(done.exception, UsageError)
-    assert "run `nightbench doctor --fix`, or accept the risk with --accept-risk" in str(done.exception)
+    assert "run `nightbench doctor --fix`, or set NIGHTBENCH_DO_DEAD_MAN_TOKEN, or accept" in str(done.exception)
     assert not (tmp_path / "data" / "runs").exists()
     assert cloud.requests("POST") == []
 
@@ -67,10 +68,12 @@ def test_the_risk_is_accepted_by_a_flag_and_by_a_setting(monkeypatch: pytest.Mon
     refused = CliRunner().invoke(app, arguments)
 
     assert "no-such-suite.toml" in str(refused.exception)
-    assert unguarded_limit(Settings(), "digitalocean") is None
+    assert unguarded(Settings(), "digitalocean") is None
     monkeypatch.setenv("NIGHTBENCH_ACCEPT_RISK", "0")
-    assert unguarded_limit(Settings(), "digitalocean") == 0
-    assert unguarded_limit(Settings(), "local") is None
+    limit = unguarded(Settings(), "digitalocean")
+    assert limit is not None
+    assert limit.usd_max == 0
+    assert unguarded(Settings(), "local") is None
 
 
 def test_the_doctor_finds_that_nothing_can_be_rented_and_fixes_it(cloud: Emulator, tmp_path: Path) -> None:
@@ -137,10 +140,10 @@ def test_an_offer_is_taken_up_to_the_price_that_is_allowed_without_a_switch(tmp_
     with Emulator(clock) as emulator:
         rig = Rig(emulator, clock, tmp_path)
         with pytest.raises(LeaseError, match=r"costs up to 2\.59 USD .* allows 2\.58 USD without it"):
-            rig.take(unguarded_usd_max=2.58)
+            rig.take(unguarded=Unguarded(2.58, "arm the switch"))
         assert rig.posts() == 0
 
-        lease = rig.take(unguarded_usd_max=2.59)
+        lease = rig.take(unguarded=Unguarded(2.59, "arm the switch"))
 
         rig.release_lease(lease)
 

@@ -54,3 +54,17 @@ def test_the_table_imports_no_clouds_client_library() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_what_a_cloud_can_do_is_an_ability_and_no_class() -> None:
+    """Only what opens the clouds imports their classes, so nothing else can ask for one."""
+    importers = {
+        (path.relative_to(ROOT).as_posix(), name.name)
+        for path, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in {"infra.clouds.static", "infra.clouds.local"}
+        for name in node.names
+        if name.name.endswith("Cloud")
+    }
+
+    assert importers == {("infra/bootstrap.py", "LocalCloud"), ("infra/bootstrap.py", "StaticCloud")}

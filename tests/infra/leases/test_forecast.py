@@ -54,6 +54,9 @@ def _night(**machine: object) -> NightRecord:
     return night.model_copy(update={"suite": night.suite.model_copy(update={"machine": asked})})
 
 
+WITHOUT = "no token for digitalocean: set NIGHTBENCH_DO_TOKEN (docs/how-to/rent-a-gpu.md lists the scopes it needs)"
+
+
 def _forecast(night: NightRecord, usd_per_hour: float | None, pinned: Sequence[PinnedPrice] = ()) -> Forecast:
     market: Cloud = Market(usd_per_hour)  # type: ignore[assignment]  # a plan asks for nothing but offers
     return forecast(Settings(), night, market, pinned=pinned)
@@ -72,14 +75,20 @@ def test_without_a_token_the_price_is_the_catalogues_and_says_its_day() -> None:
     found = forecast(Settings(), _night(), None)
 
     assert (found.price.usd_per_hour, found.price.source) == (2.59, "the catalogue, 2026-10-01")
-    assert found.doubts == ("the price may be out of date: no cloud token is set",)
+    assert found.doubts == (f"the price may be out of date: {WITHOUT}",)
+
+
+def test_without_scripts_the_command_cloud_names_its_own_remedy() -> None:
+    found = forecast(Settings(), _night().model_copy(update={"target": "command"}), None)
+
+    assert "no scripts for command: set NIGHTBENCH_COMMAND_CLOUD to their folder" in found.doubts[0]
 
 
 def test_without_a_token_a_lock_has_the_price_before_the_catalogue() -> None:
     found = forecast(Settings(), _night(), None, pinned=PINNED)
 
     assert (found.price.usd_per_hour, found.price.source) == (2.40, "the suite's lock, 2026-11-20")
-    assert found.doubts == ("the price may be out of date: no cloud token is set",)
+    assert found.doubts == (f"the price may be out of date: {WITHOUT}",)
 
 
 def test_a_price_that_is_no_longer_the_locks_is_told() -> None:

@@ -12,7 +12,7 @@ from infra.bootstrap import (
     clouds,
     if_computer_dies,
     require_second_net,
-    unguarded_limit,
+    unguarded,
 )
 from infra.clock import SystemClock
 from infra.clouds.command.cloud import CommandCloud
@@ -69,10 +69,14 @@ def test_nothing_is_rented_unless_the_scripts_cloud_ends_a_machine_by_itself(mon
     with pytest.raises(UsageError, match=r"without it: let the `rent` script .* NIGHTBENCH_COMMAND_EXPIRES=1, or acc"):
         require_second_net(Settings(), TARGET)
     assert "NIGHTBENCH_COMMAND_EXPIRES=1" in str(if_computer_dies(Settings(), TARGET, 60, 2.0))
+    limit = unguarded(Settings(), TARGET)
+    assert limit is not None
+    assert "NIGHTBENCH_COMMAND_EXPIRES=1, or accept the risk" in str(limit.why_refused(2.0))
+    assert "doctor --fix" not in str(limit.why_refused(2.0))
 
     monkeypatch.setenv("NIGHTBENCH_COMMAND_EXPIRES", "1")
 
-    assert unguarded_limit(Settings(), TARGET) is None
+    assert unguarded(Settings(), TARGET) is None
     assert "the machine deletes itself at its lease's expiry, at most 2.00 USD" in str(
         if_computer_dies(Settings(), TARGET, 60, 2.0)
     )
