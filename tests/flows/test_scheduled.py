@@ -5,8 +5,10 @@ and no other test noticed, because their server schedules nothing.
 """
 
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,8 +23,9 @@ from prefect.events.schemas.events import ResourceSpecification
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from prefect.states import Completed, Running
 
+from tasks.server_calls import ServerCalls
 from tests.flows.as_documented import SHELL, STATUS, UP, AsDocumented, service
-from tests.flows.serving import PATIENCE_S, client, refuses_others
+from tests.flows.serving import DATABASE, PATIENCE_S, client, refuses_others
 
 pytestmark = pytest.mark.prefect
 EVERY_MINUTE = "* * * * *"
@@ -117,6 +120,28 @@ def test_an_automation_fires_on_the_state_of_a_run(computer: AsDocumented, api: 
     api.set_flow_run_state(run.id, Completed())
 
     wait_until(computer, lambda: api.read_deployment(nightly.id).paused, "the automation has fired")
+
+
+def test_what_a_locked_database_did_not_take_is_shown_once_it_is_free(
+    computer: AsDocumented, api: SyncPrefectClient
+) -> None:
+    calls = ServerCalls(retry_s=0.1)
+
+    def show() -> None:
+        with get_client(sync_client=True) as client:
+            client.request("POST", "/variables/", json={"name": "shown_by_a_night", "value": "all of it"})
+
+    (database,) = computer.home.rglob(DATABASE)
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        calls.post("a table", show)
+        assert not calls.responds(1.0)
+        other.execute("ROLLBACK")
+
+    assert calls.settle(PATIENCE_S)
+    variable = api.read_variable_by_name("shown_by_a_night")
+    assert variable is not None
+    assert variable.value == "all of it"
 
 
 def test_every_service_is_on_and_the_pages_are_served(computer: AsDocumented, api: SyncPrefectClient) -> None:

@@ -127,6 +127,21 @@ LINES = (
         ),
     ),
     Line(
+        LOCK,
+        "Prefect's (SQLite), by another program, while it measures",
+        "It goes on, releases, loads, judges and reports; what Prefect shows is sent again until the database is free.",
+        "Everything.",
+        "As planned: nothing waits for the server while a machine is rented.",
+        "The night's log says that the server does not respond; Prefect shows the true state once it is free.",
+        (
+            f"{FLOWS}/test_scheduled.py::test_what_a_locked_database_did_not_take_is_shown_once_it_is_free",
+            (
+                f"{FLOWS}/test_lost_server.py::"
+                "test_a_night_whose_server_is_lost_while_it_measures_is_loaded_and_reported_and_the_server_hears_of_it_later"
+            ),
+        ),
+    ),
+    Line(
         KILL,
         "the night, by `kill -9`",
         "Its watchdog releases the machine.",
