@@ -66,8 +66,8 @@ def forecast(
 
 
 def _why_closed(settings: Settings, target: str) -> str:
-    """Why a cloud is not asked for its price."""
-    return RENTED[target].why_closed(settings) or f"{target} was not asked"
+    """Why the price at a cloud is unknown."""
+    return RENTED[target].why_closed(settings) or f"no request was sent to {target}"
 
 
 def _price(machine: Machine, now: Price | str, size: MachineKind | None, pinned: PinnedPrice | None) -> Price:
