@@ -12,6 +12,7 @@ from typing import Literal
 
 from bench.student import t_975
 
+INTERVAL_OF = 2  # values have an interval, so that the time ends no scenario before it has them
 FEWEST, MOST = 3, 12  # repeats whose interval is believed, and of one scenario in a night
 
 # Why no further repeat is begun: the interval is narrow, the scenario's time is up, there are MOST, or one failed.
@@ -32,7 +33,7 @@ class Repeat:
 
 def half_width(values: Sequence[float]) -> float | None:
     """Half of the 95 % interval of the geometric mean, as a share of it; None of fewer than two values."""
-    if len(values) < 2 or min(values) <= 0:  # noqa: PLR2004 - one has no spread
+    if len(values) < INTERVAL_OF or min(values) <= 0:
         return None
     return t_975(len(values) - 1) * stdev(map(math.log, values)) / math.sqrt(len(values))
 
@@ -43,7 +44,10 @@ def counted(repeats: Sequence[Repeat]) -> list[float]:
 
 
 def ended_by(repeats: Sequence[Repeat], half_width_max: float, scenario_s: float) -> EndedBy | None:
-    """Why no further repeat is begun; None where one is. `scenario_s`: seconds that all of them may take together."""
+    """Why no further repeat is begun; None where one is. `scenario_s`: seconds that all of them may take together.
+
+    With a `scenario_s` of 0 none is added.
+    """
     if any(one.value is None for one in repeats):
         return "failure"
     values = counted(repeats)
@@ -51,6 +55,7 @@ def ended_by(repeats: Sequence[Repeat], half_width_max: float, scenario_s: float
     if len(values) >= FEWEST and width is not None and width <= half_width_max:
         return "narrow"
     seconds = [one.seconds for one in repeats]
-    if sum(seconds) + max(seconds, default=0.0) > scenario_s:
+    is_over = sum(seconds) + max(seconds, default=0.0) > scenario_s
+    if is_over and (len(values) >= INTERVAL_OF or not scenario_s):
         return "time"
     return "most" if len(repeats) >= MOST else None

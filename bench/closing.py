@@ -10,6 +10,7 @@ NOISE = frozenset(
     {
         *("busy_host", "busy_host_gpu", "stolen_cpu", "unstable", "steady_drift", "dispatch_late", "canary_fell"),
         *("cold_start_contamination", "server_unwatched", "client_bound", "client_bound_merged", "client_bound_core"),
+        "client_bound_envelope",
     }
 )
 ORDER = ("accepted", "suspect", "rejected", "failed", "not-run")

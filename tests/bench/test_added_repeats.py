@@ -21,6 +21,7 @@ def repeats(*values: float | None, seconds: float = 10.0) -> list[Repeat]:
         (repeats(100.0, 150.0, 80.0), None),
         (repeats(100.0, 150.0, 80.0, seconds=30.0), "time"),  # a fourth would end after 120 s
         (repeats(100.0, 150.0, 80.0, seconds=25.0), None),
+        ([FIRST, *repeats(100.0, seconds=95.0)], None),  # one value has no interval
         (repeats(*[100.0, 200.0] * (MOST // 2), seconds=1.0), "most"),
         (repeats(100.0, None, 150.0), "failure"),
     ],

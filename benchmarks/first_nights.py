@@ -1,0 +1,175 @@
+"""First nights as a new user runs them: quiet, and beside two busy processes; and a slow-down of the engine in each.
+
+`python -m benchmarks first_nights` runs ten pairs quiet and ten busy: 40 nights of two to four minutes.
+`python -m benchmarks.first_nights --pairs 1` is the same with fewer. A pair is a night of the local suite, and one
+whose engine was started with flags that give its model more layers; weights are made up in both, so they may differ.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bars import Bar, Benchmark, Measured
+from benchmarks.night_overhead import SUITE
+from benchmarks.told_apart import Repeats, slow_down
+from infra.storage.store import nights
+from warehouse.lake.query import run_sql
+
+PAIRS = 10
+MADE_UP = '"--load-format", "dummy"'
+SLOW = """"--hf-overrides", '{"num_hidden_layers": 10}'"""  # of 8; what it costs is measured
+BUSY = {  # a compile, and something that writes: as stress-ng's --cpu 1 and --io 1
+    "busy_cpu": "while True: pass",
+    "busy_disk": "import os\nwith open('block', 'wb') as f:\n while True: f.seek(0); f.write(b'x' * 4096); os.fsync(f)",
+}
+EXITS = Bar("first_nights.exit_0", "nights that exit with 0", "%", 1.0, "at least", is_portable=True)
+REJECTED = Bar("first_nights.rejected", "rows that are rejected", "rows", 0.0, is_portable=True)
+NAMED = Bar(
+    "first_nights.named", "unstable rows of busy nights whose busy_host names the process", "%", 1.0, "at least"
+)
+ACCEPTED = Bar("first_nights.accepted", "accepted rows of quiet nights", "%", 0.95, "at least")
+TOLD_QUIET = Bar("first_nights.told_quiet", "slow-downs told from noise, quiet", "%", 0.9, "at least")
+TOLD_BUSY = Bar("first_nights.told_busy", "slow-downs told from noise, busy", "%", 0.9, "at least")
+FIRST_S = Bar("first_nights.first_s", "a quiet night in a new data folder, the engine installed", "s", 240.0)
+SECOND_S = Bar("first_nights.second_s", "the quiet night after it", "s", 120.0)
+BARS = (EXITS, REJECTED, NAMED, ACCEPTED, TOLD_QUIET, TOLD_BUSY, FIRST_S, SECOND_S)
+ROWS = """
+SELECT scenario, verdict, is_first_after_start, coalesce(is_wide, false) AS is_wide, coalesce(said, '') AS said,
+       if(arrivals = 'closed', 1 / output_throughput_tok_per_s, e2el_p50_ms) AS seconds
+FROM measurements LEFT JOIN (
+    SELECT night, run_id, bool_or(code = 'unstable' AND status = 'WARN') AS is_wide,
+           string_agg(code || ' ' || message, '; ') FILTER (severity <> 'info') AS said
+    FROM findings GROUP BY ALL
+) USING (night, run_id)
+WHERE night = ?
+"""
+
+
+@dataclass(frozen=True)
+class Night:
+    """One night: how it ended, how long its command took, and its rows."""
+
+    exit_code: int
+    seconds: float
+    rows: tuple[Mapping[str, Any], ...]
+
+    def repeats(self) -> Repeats:
+        """By scenario, a time of each repeat that counts: less is faster."""
+        found: dict[str, list[float]] = {}
+        for row in self.rows:
+            if row["seconds"] and not row["is_first_after_start"]:
+                found.setdefault(row["scenario"], []).append(row["seconds"])
+        return found
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A night as it is, and one whose engine is slower."""
+
+    usual: Night
+    slower: Night
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the 95 % interval of the slow-down is above zero."""
+        found = slow_down(self.usual.repeats(), self.slower.repeats())
+        return found is not None and found.low > 0
+
+
+def run_night(data: Path, flags: str) -> Night:
+    """A night of the local suite whose engine has these flags too."""
+    suite = data.parent / "local.toml"
+    suite.write_text(SUITE.read_text().replace('"--enforce-eager"', f'"--enforce-eager", {flags}'))
+    began = time.monotonic()
+    argv = [sys.executable, "-m", "flows", "--data", str(data), "run", "--plain", str(suite)]
+    ran = subprocess.run(argv, check=False, stdout=sys.stderr)
+    seconds = time.monotonic() - began
+    rows = run_sql(data, ROWS, (nights(data)[-1],)).dicts()
+    return Night(ran.returncode, seconds, tuple(rows))
+
+
+def run_pair() -> Pair:
+    """Two nights in a new data folder; their difference is said."""
+    with tempfile.TemporaryDirectory(prefix="nightbench-first-") as name:
+        data = Path(name) / "data"
+        pair = Pair(run_night(data, MADE_UP), run_night(data, f"{MADE_UP}, {SLOW}"))
+    print(f"exit {pair.usual.exit_code}, {pair.slower.exit_code}; slow-down {slow_down_in_words(pair)}", flush=True)
+    return pair
+
+
+def slow_down_in_words(pair: Pair) -> str:
+    """By how much the second night is slower, with its interval."""
+    found = slow_down(pair.usual.repeats(), pair.slower.repeats())
+    return "unknown" if found is None else f"{found.share:.1%} ({found.low:.1%} to {found.high:.1%})"
+
+
+@contextmanager
+def busy_processes() -> Iterator[None]:
+    """Two processes that keep this computer busy, by the names of BUSY; ended afterwards."""
+    with tempfile.TemporaryDirectory(prefix="nightbench-busy-") as folder:
+        started = []
+        try:
+            for name, program in BUSY.items():
+                path = Path(folder) / name
+                path.symlink_to(Path(sys.executable).resolve())
+                environment = os.environ | {"PYTHONHOME": sys.base_prefix}
+                started.append(subprocess.Popen([path, "-c", program], cwd=folder, env=environment))
+            yield
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+
+
+def measure(pairs: int = PAIRS) -> Mapping[str, Measured]:
+    """Run all pairs, the quiet ones first."""
+    quiet = [run_pair() for _ in range(pairs)]
+    with busy_processes():
+        busy = [run_pair() for _ in range(pairs)]
+    every = [night for pair in (*quiet, *busy) for night in (pair.usual, pair.slower)]
+    calm = [row for pair in quiet for night in (pair.usual, pair.slower) for row in night.rows]
+    wide = [row for pair in busy for night in (pair.usual, pair.slower) for row in night.rows if row["is_wide"]]
+    return {
+        EXITS.name: Measured(_share([night.exit_code == 0 for night in every])),
+        REJECTED.name: Measured(float(sum(row["verdict"] == "rejected" for night in every for row in night.rows))),
+        NAMED.name: Measured(_share([_is_named(row) for row in wide])),
+        ACCEPTED.name: Measured(_share([row["verdict"] == "accepted" for row in calm])),
+        TOLD_QUIET.name: Measured(_share([pair.is_told for pair in quiet])),
+        TOLD_BUSY.name: Measured(_share([pair.is_told for pair in busy])),
+        FIRST_S.name: Measured(max(pair.usual.seconds for pair in quiet)),
+        SECOND_S.name: Measured(max(pair.slower.seconds for pair in quiet)),
+    }
+
+
+def _is_named(row: Mapping[str, Any]) -> bool:
+    """Whether a wide row is suspect, and its busy_host names one of the processes of BUSY."""
+    return row["verdict"] == "suspect" and "busy_host" in row["said"] and any(name in row["said"] for name in BUSY)
+
+
+def _share(known: list[bool]) -> float:
+    return sum(known) / len(known) if known else 1.0
+
+
+BENCHMARK = Benchmark("first_nights", BARS, measure, is_slow=True)
+
+
+def main() -> None:
+    """Print the value of each bar, of fewer pairs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=1)
+    found = measure(parser.parse_args().pairs)
+    for bar in BARS:
+        value = found[bar.name].value
+        print(f"{bar.name}: {value:.3g} {bar.unit} ({bar.direction} {bar.limit:g}): {bar.what}")
+
+
+if __name__ == "__main__":
+    main()
