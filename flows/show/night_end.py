@@ -9,7 +9,8 @@ from bench.repeats import NightPrecision
 from flows.show.console import line, panel, table, width
 from infra.storage import store
 from tasks.kept_progress import read_stages
-from warehouse.lake.query import run_sql
+from warehouse.lake.database import opened_once
+from warehouse.lake.query import ask
 
 WIDE = 140  # columns, from which a table also has the reasons
 NARROW = ("scenario", "repeat", "verdict", "tok_per_s", "ttft_p50_ms")
@@ -43,23 +44,24 @@ BEFORE = (
 def show_night(data: Path, night: str) -> None:
     """Print a row per run with its verdict and the worst reason for doubt, and a panel of what to know and to do."""
     data = data.absolute()
-    _show_runs(data, night)
-    reached = store.repeats_file(data, night)
-    if reached.exists():
-        for one in NightPrecision.model_validate_json(reached.read_bytes()).reached:
-            line(str(one))
-    verdicts = dict(run_sql(data, VERDICTS, (night,)).rows)
-    doubts = [Doubt(*row) for row in run_sql(data, DOUBTS, (night,)).rows]
-    pages = [f"report: {data / 'reports' / f'{night}.html'}"]
-    pages += [f"report of the suite: {page}" for page in sorted((data / "reports" / night).glob("*.html"))]
-    following = [f"  {command}" for command in commands(data, night, verdicts)]
-    told = (closing(night, verdicts, doubts), list(_numbers(data, night)), pages, following)
-    panel([text for part in told if part for text in (*part, "")][:-1], f"night {night}")
+    with opened_once(data):
+        _show_runs(data, night)
+        reached = store.repeats_file(data, night)
+        if reached.exists():
+            for one in NightPrecision.model_validate_json(reached.read_bytes()).reached:
+                line(str(one))
+        verdicts = dict(ask(data, VERDICTS, (night,)).rows)
+        doubts = [Doubt(*row) for row in ask(data, DOUBTS, (night,)).rows]
+        pages = [f"report: {data / 'reports' / f'{night}.html'}"]
+        pages += [f"report of the suite: {page}" for page in sorted((data / "reports" / night).glob("*.html"))]
+        following = [f"  {command}" for command in commands(data, night, verdicts)]
+        told = (closing(night, verdicts, doubts), list(_numbers(data, night)), pages, following)
+        panel([text for part in told if part for text in (*part, "")][:-1], f"night {night}")
 
 
 def _show_runs(data: Path, night: str) -> None:
     """The table; a narrow terminal gets fewer columns, and the reasons below."""
-    rows = run_sql(data, RESULTS, (night,)).dicts()
+    rows = ask(data, RESULTS, (night,)).dicts()
     if width() >= WIDE:
         table(rows, f"night {night}")
         return
@@ -75,7 +77,7 @@ def _numbers(data: Path, night: str) -> Iterator[str]:
 
     The throughput is that of the scenario with the highest; the latency that of the lightest load, which has no queue.
     """
-    rows = run_sql(data, NUMBERS, (night,)).rows
+    rows = ask(data, NUMBERS, (night,)).rows
     if rows:
         name, _load, rate, *_times = max(rows, key=lambda row: row[2] or 0.0)
         yield f"output:   {rate or 0.0:,.0f} tok/s ({name})"
@@ -84,7 +86,7 @@ def _numbers(data: Path, night: str) -> Iterator[str]:
         shown = ", ".join(f"{what} {ms:,.1f} ms" for what, ms in times.items() if ms is not None)
         yield f"latency:  {shown} ({name})"
     stages = read_stages(store.stages_file(data, night)).stages
-    usd = run_sql(data, COST, (night,)).rows[0][0]
+    usd = ask(data, COST, (night,)).rows[0][0]
     if stages:
         began = min(one.began_at for one in stages)
         took = max((one.began_at - began).total_seconds() + one.seconds for one in stages)
@@ -93,7 +95,7 @@ def _numbers(data: Path, night: str) -> Iterator[str]:
 
 def commands(data: Path, night: str, verdicts: dict[str, int]) -> list[str]:
     """Three commands to go on with; the second by what the night lacks."""
-    before = run_sql(data, BEFORE, (night, night)).rows[0][0]
+    before = ask(data, BEFORE, (night, night)).rows[0][0]
     second = f"`nightbench compare {before} {night}`" if before else "`nightbench run` for a night to compare it with"
     if "not-run" in verdicts:
         second = f"`nightbench run --resume {night}`"
