@@ -11,6 +11,7 @@ from flows.dead_runs import report_dead_runs
 from flows.end_state import GOOD_VERDICTS
 from tests.flows.conftest import NightFixture
 from tests.flows.serving import Service, free_port, is_healthy, migrated, start_server
+from tests.pairs import matrix
 from warehouse.lake.query import run_sql
 
 pytestmark = pytest.mark.prefect
@@ -27,7 +28,7 @@ def send(server: Service, number: signal.Signals) -> None:
         process.send_signal(number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+@pytest.mark.parametrize("number", matrix([signal.SIGSTOP, signal.SIGKILL], 1))
 def test_a_night_whose_server_is_lost_while_it_measures_is_loaded_and_reported_and_the_server_hears_of_it_later(
     house: NightFixture, tmp_path: Path, shared: Path | None, number: signal.Signals
 ) -> None:
