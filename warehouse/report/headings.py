@@ -47,9 +47,9 @@ _WHOLE = {
     "isl_osl": "input and output length (tokens)",
 }
 _WORDS = {
-    "ttft": "time to first token",
-    "tpot": "time per output token",
-    "itl": "inter-token latency",
+    "ttft": "TTFT",
+    "tpot": "TPOT",
+    "itl": "ITL",
     "e2el": "end-to-end latency",
     "osl": "output length",
     "isl": "input length",

@@ -21,6 +21,7 @@ _DOCUMENT = Markup(
     "<meta name='viewport' content='width=device-width'><style>{style}</style>{head}</head>"
     "<body><main><h1>{title}</h1>{body}</main></body></html>\n"
 )
+_PART = Markup("<details class='part'{state}><summary><h{level}>{title}</h{level}></summary>{body}</details>")
 _TABLE = Markup("<div class='wide' tabindex='0'><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>")
 
 
@@ -40,10 +41,9 @@ def section(title: str, body: Markup) -> Markup:
     return Markup("<section><h2>{}</h2>{}</section>").format(title, body)
 
 
-def part(title: str, body: Markup, *, is_open: bool) -> Markup:
+def part(title: str, body: Markup, *, is_open: bool, level: int = 2) -> Markup:
     """A part of a page that folds under its heading; on paper it is open."""
-    state = " open" if is_open else ""
-    return Markup("<details class='part'{}><summary><h2>{}</h2></summary>{}</details>").format(state, title, body)
+    return _PART.format(state=" open" if is_open else "", level=level, title=title, body=body)
 
 
 def details(summary: str, body: Markup) -> Markup:
@@ -131,7 +131,7 @@ figure{margin:1rem 0}.chart svg{max-width:100%;height:auto}.plot{width:480px;fon
 .stage{fill:var(--doubt)}.billed{fill:var(--good)}.idle{fill:var(--soft)}.plot .failure{fill:var(--bad);font-weight:700}
 a{color:var(--mark)}:focus-visible{outline:3px solid var(--mark);outline-offset:2px}
 nav a,nav b{margin-right:1rem}.line{font-size:1.1rem}.chart{width:100%;min-height:170px}
-.part>summary{color:inherit;margin-top:1rem}.part>summary h2{display:inline}
+.part>summary{color:inherit;margin-top:1rem}.part>summary>*{display:inline}
 .simulated{border:1px solid var(--doubt);border-radius:.3rem;padding:.4rem .7rem}
 .panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 2rem}
 .events{overflow-wrap:anywhere}

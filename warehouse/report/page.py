@@ -62,6 +62,7 @@ SELECT * FROM changes
 WHERE $1 IN (night, first_bad)
 ORDER BY direction = 'better', event_id, series, metric
 """
+_LINES = Markup("<p class='line'>{}</p><p>{}. Suite <b>{}</b>, {}.</p>")
 _QUIET = Markup("<p>Nothing changed, every planned run was measured, and no check failed.</p>")
 _FILES = Markup(
     "<p>The run folders are the source; <code>lake/&lt;table&gt;/night={night}/part-0.parquet</code> and "
@@ -176,16 +177,16 @@ def _precision(data: Path, night: str) -> list[Row]:
 
 
 def _body(content: _Content, address: Address, docs: Sequence[str]) -> Markup:
-    """The page's body. A quiet night is folded, so that it fits a screen."""
+    """The page's body. A quiet night among others is folded, so that it fits a screen."""
     first = content.measurements[0] if content.measurements else {}
     counts = _verdict_counts(content.measurements)
-    suite = Markup("<p>Suite <b>{}</b>, {}.</p>").format(shown(first.get("suite")), counts)
     is_quiet = _is_quiet(content)
-    line = Markup("<p class='line'>{}</p><p>{}.</p>").format(content.sentence, content.line)
+    is_folded = is_quiet and bool(content.trends)
+    lines = _LINES.format(content.sentence, content.line, shown(first.get("suite")), counts)
     none = _QUIET if is_quiet else NOTHING
-    to_read = joined(part(title, body, is_open=not is_quiet) for title, body in _to_read(content, address) if body)
-    recorded = joined(part(title, body, is_open=False) for title, body in _recorded(content, docs) if body)
-    return line + suite + none + to_read + recorded
+    to_read = joined(part(title, body, is_open=not is_folded) for title, body in _to_read(content, address) if body)
+    rest = joined(part(title, body, is_open=False, level=3) for title, body in _recorded(content, docs) if body)
+    return lines + none + to_read + part("Everything else that was recorded", rest, is_open=False)
 
 
 def _is_quiet(content: _Content) -> bool:
@@ -204,7 +205,7 @@ def _to_read(content: _Content, address: Address) -> Iterator[tuple[str, Markup]
     yield "Changes", feed_html(content.changes, address)
     yield from content.pictures
     yield "Trends", content.trends
-    yield "Results", table_html(content.results) + csv_of(f"{content.night}-results", content.results)
+    yield "Results", table_html(_known(content.results)) + csv_of(f"{content.night}-results", content.results)
     yield "Failures", table_html(content.failures) or Markup("<p>Every planned run was measured.</p>")
     yield "Findings", table_html(content.findings) or Markup("<p>No findings.</p>")
     yield "Expectations that do not hold", table_html(_unmet(content))
@@ -234,6 +235,12 @@ def _verdict_counts(rows: Sequence[Row]) -> str:
     verdicts = sorted({row["verdict"] for row in rows})
     counts = [f"{sum(row['verdict'] == verdict for row in rows)} {verdict}" for verdict in verdicts]
     return f"{len(rows)} runs: {', '.join(counts)}" if rows else "no runs"
+
+
+def _known(rows: Sequence[Row]) -> list[Row]:
+    """The rows without the columns that none of them has a value in, and without ids; the CSV has all."""
+    names = [name for name in (rows[0] if rows else ()) if any(row[name] is not None for row in rows)]
+    return [{name: row[name] for name in names if name != "scenario_id"} for row in rows]
 
 
 def _judged(said: Sequence[Row]) -> list[Row]:

@@ -30,7 +30,8 @@ def bars(measures: Sequence[Measure], limit: tuple[float, str] | None = None) ->
     along, top = Scale(0.0, highest, LEFT, RIGHT), TOP + (16 if limit else 0)
     # A label stands once for the bars that share it.
     shown = ["" if at and one.label == measures[at - 1].label else one.label for at, one in enumerate(measures)]
-    rows = joined(_row(one, shown[at], along, top + ROW * at) for at, one in enumerate(measures))
+    ends = [max(along.at(one.value), along.at(limit[0]) if limit else 0.0) for one in measures]
+    rows = joined(_row(one, shown[at], ends[at], along, top + ROW * at) for at, one in enumerate(measures))
     bottom = top + ROW * len(measures)
     line = NOTHING
     if limit is not None:
@@ -39,7 +40,8 @@ def bars(measures: Sequence[Measure], limit: tuple[float, str] | None = None) ->
     return picture(bottom + 6, rows, line)
 
 
-def _row(one: Measure, shown: str, along: Scale, top: int) -> Markup:
+def _row(one: Measure, shown: str, end: float, along: Scale, top: int) -> Markup:
+    """A label, its bar, and behind both bar and limit its number."""
     label = text(LEFT - 6, top + 13, shortened(shown, LABEL), "end")
     bar = _BAR.format(x=LEFT, y=top + 2, width=max(0.5, along.at(one.value) - LEFT), kind=one.kind)
-    return label + bar + text(max(LEFT, along.at(one.value)) + 6, top + 13, one.said)
+    return label + bar + text(end + 6, top + 13, one.said)

@@ -18,7 +18,8 @@ _CHANGED = "SELECT DISTINCT event_id, direction FROM changes WHERE night = $1 OR
 def sentence(data: Path, night: str) -> str:
     """The sentence."""
     runs = ask(data, _RUNS, (night,)).dicts()
-    parts = [_verdicts(runs), _fastest(runs), _changes(data, night)]
+    fastest = _fastest(runs)
+    parts = [_verdicts(runs), fastest, _changes(data, night) if fastest else ""]
     return "; ".join(part for part in parts if part) + "."
 
 

@@ -104,7 +104,7 @@ def test_the_sentence_counts_the_runs_and_gives_the_reason_of_the_worst(loaded: 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("ttft_p50_ms", "time to first token p50 (ms)"),
+        ("ttft_p50_ms", "TTFT p50 (ms)"),
         ("output_throughput_tok_per_s", "output throughput (tok/s)"),
         ("steady_duration_s", "steady duration (s)"),
         ("scenario", "scenario"),
