@@ -52,7 +52,7 @@ from tasks.canary import canary_after, canary_before, canary_request
 from tasks.control import after_start, control_run, prepare_control
 from tasks.golden import find_golden
 from tasks.kept_progress import keep_progress
-from tasks.loading import judge, load, report, report_suite
+from tasks.loading import judge, load, report, report_suite, site
 from tasks.machine import as_rented, provision, reach
 from tasks.measuring import calibrate_client, is_serving, lineage_of, make_context, measure, shut_down
 from tasks.models import fill_bucket
@@ -148,6 +148,8 @@ def run_night(settings: Settings, night: NightRecord, suite: Path, *, wait: bool
         suspects = judge(night.night, night.rerun_of)
         show_results(night.night, report(night.night))
         report_suite(night.night, suite)
+        if settings.pages_url is not None:
+            site()
     upload_runs(settings, night.night, is_machine_rented=False)  # what load, judgement and report wrote
     if failure is not None:
         raise failure

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prefect import get_run_logger
 
-from bench.errors import UsageError
+from bench.errors import NightbenchError, UsageError
 from bench.search.search import NightSearches
 from infra.loadgen.suite_file import parse_suite_file
 from infra.settings import Settings
@@ -15,6 +15,7 @@ from warehouse.lake.gap_retention import drop_old_gaps
 from warehouse.lake.repeat_history import read_precision
 from warehouse.load import LoadSummary, load_judgement, load_night
 from warehouse.report.page import write_report
+from warehouse.site.write import write_site
 from warehouse.suite_report.files import write_suite_report
 from warehouse.trends.judge import judge_night, suspect_scenarios
 from warehouse.trends.kept import JUDGEMENT, read_kept
@@ -85,3 +86,15 @@ def report_suite(settings: Settings, night: str, suite: Path) -> None:
         return
     if page is not None:
         get_run_logger().info("report of the suite: %s", page)
+
+
+@night_task("site")
+def site(settings: Settings) -> None:
+    """Write the static site again, as it is served; where it cannot be written, log why."""
+    data = settings.data.absolute()
+    try:
+        written = write_site(data, data / "site")
+    except NightbenchError as error:
+        get_run_logger().warning("the site is not written: %s", error)
+        return
+    get_run_logger().info("site: %s", written.index)

@@ -25,13 +25,15 @@ from tests.flows.serving import Service
 
 pytestmark = pytest.mark.prefect
 NOTHING: list[str] = []
+PAGES = "http://pages.example"
 
 CRONS = [("nightly/nightly", "0 2 * * *"), ("reap/reap", "*/10 * * * *"), ("check/check", "5,35 * * * *")]
 
 
 @pytest.fixture
 def worker(api_url: str, house: NightFixture, tmp_path: Path) -> Iterator[Service]:
-    with working(tmp_path / "worker", api_url, house.environment) as service:
+    served = {**house.environment, "NIGHTBENCH_PAGES_URL": PAGES}  # as `nightbench up` sets it for its worker
+    with working(tmp_path / "worker", api_url, served) as service:
         yield service
 
 
@@ -48,6 +50,8 @@ def test_a_deployed_night_completes_and_its_page_shows_all_of_it(
     page = Path(str(shown["report"].description))
     assert page.is_file()
     assert page.is_relative_to(house.data)
+    assert f"({PAGES}/reports/{page.name})" in str(shown["report"].data)
+    assert (house.data / "site" / "night" / page.name).is_file()
     assert worker.stop() == NOTHING
     assert house.leftovers() == NOTHING
 

@@ -1,5 +1,8 @@
 """The service without Prefect: its units, ports and login, its web server of pages, and what `down` refuses."""
 
+import base64
+import hashlib
+import re
 import shutil
 import socket
 import stat
@@ -14,7 +17,7 @@ import pytest
 
 from bench.errors import PortInUseError, UsageError
 from flows.service.keepers import environment_file, unit_file
-from flows.service.pages import serve
+from flows.service.pages import policy, serve
 from flows.service.parts import Service
 from flows.service.start import down, up
 from infra.processes.environment import ChildEnvironment
@@ -22,6 +25,9 @@ from infra.processes.liveness import liveness_lock
 from infra.reporting import silent
 from infra.settings import Settings
 from tests.flows.serving import free_port
+from tests.warehouse.folders import whole_night
+from warehouse.load import load_night
+from warehouse.report.page import write_report
 
 HOSTILE = 'a secret with a "quote", a $dollar, 100% and a \\'
 
@@ -137,3 +143,16 @@ def test_nothing_else_of_the_data_folder_is_served(pages: str, address: str) -> 
 def test_no_folder_is_listed_and_no_foreign_name_is_answered(pages: str) -> None:
     assert httpx2.get(f"{pages}/reports/").status_code == 404
     assert httpx2.get(pages, headers={"Host": "pages.example:80"}).status_code == 403
+
+
+def test_the_policy_allows_each_script_of_a_page_of_a_night(tmp_path: Path) -> None:
+    whole_night(tmp_path, "2026-03-01T010000Z")
+    load_night(tmp_path, "2026-03-01T010000Z")
+
+    page = write_report(tmp_path, "2026-03-01T010000Z").read_text("utf-8")
+
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    allowed = set(re.findall(r"'sha256-([^']+)'", policy()))
+    assert scripts
+    assert {base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts} <= allowed
+    assert re.search(r"<[^>]+ on\w+=", page) is None  # no handler in an attribute, which the policy would stop

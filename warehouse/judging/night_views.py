@@ -67,7 +67,7 @@ def frame_of(connection: duckdb.DuckDBPyConnection, table: str, expectations: Se
     described = connection.execute(f"DESCRIBE {table}").fetchall()
     chosen = [f'"{name}"' for name, *_ in described if name in named]
     columns = "*" if is_whole or not chosen else ", ".join(chosen)
-    return _pandas(connection.execute(f"SELECT {columns} FROM {table}").to_arrow_table())  # noqa: S608 - names of ours
+    return _pandas(connection.sql(f"SELECT {columns} FROM {table}").to_arrow_table())  # noqa: S608 - names of ours
 
 
 def frame_of_columns(connection: duckdb.DuckDBPyConnection, staging: Path, night: str) -> "pd.DataFrame":
