@@ -2,6 +2,8 @@
 
 from prefect import flow, get_run_logger
 
+from flows.deployed import is_deployed
+from flows.ending import end_prefects_thread_at_exit
 from flows.notifying import notify_of_faults
 from flows.service.parts import Service
 from flows.service.status import FAULT, read_status
@@ -13,6 +15,8 @@ from infra.settings import Settings
 @flow(name="check")
 def check() -> list[str]:
     """Return the faults that stand now, after their messages were sent."""
+    if is_deployed():
+        end_prefects_thread_at_exit()
     faults = find_faults(Settings(), get_run_logger().warning)
     for fault in faults:
         get_run_logger().warning("%s: %s", fault.title, fault.body)

@@ -11,6 +11,7 @@ from pathlib import Path
 from infra.processes import detached
 
 INTERRUPTED, TERMINATED = 130, 143
+THREAD_PATIENCE_S = 10.0  # for what is still to be sent to a server that may be lost
 _AT_ONCE = threading.Event()
 
 
@@ -72,6 +73,17 @@ def _exit_now(codes: list[int]) -> None:
     except OSError:  # Python tries it again, says so, and ends with another exit code
         return
     os._exit(codes[0])
+
+
+def end_prefects_thread_at_exit() -> None:
+    """Wait at the exit for Prefect's thread of background work, which has then sent every line of the log.
+
+    Prefect itself only asks it to end. It holds the flow, and by it all modules, so that DuckDB's library would print
+    80 lines of objects that it takes for leaked.
+    """
+    from prefect._internal.concurrency.threads import wait_for_global_loop_exit  # noqa: PLC0415 - Prefect is slow
+
+    atexit.register(wait_for_global_loop_exit, THREAD_PATIENCE_S)
 
 
 def silence_stderr_at_exit() -> None:

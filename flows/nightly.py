@@ -26,6 +26,7 @@ from flows.added_repeats import with_added_repeat
 from flows.defaults import DEFAULT, choose, run_name
 from flows.deployed import is_deployed, require_listed, why_skipped
 from flows.end_state import ended, is_at_its_end, skipped
+from flows.ending import end_prefects_thread_at_exit
 from flows.lost_server import run_to_its_end
 from flows.machines import run_machines
 from flows.models import MachineModels
@@ -120,6 +121,7 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
         return skipped(late)
     suite, target = choose(settings, suite, target)
     if is_deployed():
+        end_prefects_thread_at_exit()
         require_listed(settings, Path(suite), target, resume)
 
     def whole_night() -> LoadSummary:

@@ -5,6 +5,8 @@ from prefect.artifacts import create_table_artifact
 
 from bench.errors import LeaseError
 from flows.dead_runs import report_dead_runs
+from flows.deployed import is_deployed
+from flows.ending import end_prefects_thread_at_exit
 from flows.notifying import notify_of_faults
 from infra.bootstrap import clouds, ledger_file
 from infra.leases.leftovers import release_leftovers
@@ -26,6 +28,8 @@ def reap(everything: bool = False) -> list[str]:
 
     """
     log = get_run_logger()
+    if is_deployed():
+        end_prefects_thread_at_exit()
     settings = Settings()
     machines = clouds(settings)
     reaped = release_leftovers(settings.data, ledger_file(settings), machines, everything=everything, say=log.error)

@@ -66,14 +66,22 @@ class ServerCalls:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting)
-                key, one = next(iter(self._waiting.items()))
-            is_made = self._is_made(one)
-            with self._changed:
-                if is_made and self._waiting.get(key) is one:
-                    del self._waiting[key]
-                    self._changed.notify_all()
-                elif not is_made:
-                    self._changed.wait(self._retry_s)
+            self._make_oldest()
+
+    def _make_oldest(self) -> None:
+        """Make one call. No frame of the thread that waits for the next one may hold it.
+
+        Its context holds flows, and these all modules: DuckDB's library would report them as leaked when Python exits.
+        """
+        with self._changed:
+            key, one = next(iter(self._waiting.items()))
+        is_made = self._is_made(one)
+        with self._changed:
+            if is_made and self._waiting.get(key) is one:
+                del self._waiting[key]
+                self._changed.notify_all()
+            elif not is_made:
+                self._changed.wait(self._retry_s)
 
     def _is_made(self, one: _Waiting) -> bool:
         """Make a call once; False if the server did not respond, so the call must be repeated."""

@@ -53,6 +53,29 @@ def test_what_python_itself_shows_at_the_end_is_shown(last: str, shown: str) -> 
     assert (done.returncode, done.stderr.endswith(shown)) == (1, True), done.stderr
 
 
+DEPLOYED = """
+from prefect import flow
+from flows.ending import end_prefects_thread_at_exit
+from warehouse.lake.query import run_sql
+
+@flow
+def deployed():
+    end_prefects_thread_at_exit()
+
+deployed()
+"""
+
+
+@pytest.mark.prefect
+def test_the_process_of_a_deployed_run_reports_no_leak(server_url: str, prefect_home: Path) -> None:
+    env = {**os.environ, "PREFECT_API_URL": server_url, "PREFECT_HOME": str(prefect_home)}
+    argv = [sys.executable, "-c", DEPLOYED]
+
+    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+    assert (done.returncode, "leaked" in done.stderr) == (0, False), done.stderr
+
+
 def test_an_output_that_cannot_be_written_is_an_error() -> None:
     with Path("/dev/full").open("w") as full:
         done = run("pass", stdout=full.fileno())
