@@ -12,7 +12,7 @@ from pydantic import AwareDatetime
 
 from bench.frozen import StoredValue
 
-_SERVER = "server"
+SERVER = "server"
 _REPEAT = re.compile(r" #\d+$")
 
 
@@ -269,7 +269,7 @@ _AT_THE_END = frozenset({"stop server", "teardown", "load", "judge", "report", "
 
 def kind_of(title: str) -> str:
     """The title without the number of the repeat; the starts of all servers are of one kind."""
-    return _SERVER if title.startswith(_SERVER) else _REPEAT.sub("", title)
+    return SERVER if title.startswith(SERVER) else _REPEAT.sub("", title)
 
 
 def clock(seconds: float) -> str:

@@ -12,10 +12,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from bench.cost.estimate import HostPlan, estimate_night
+from bench.cost.stage_titles import expected_by_title
 from bench.machine_nights import machine_nights
 from bench.night_progress import NightBegan, StageTime, StageTimes, kind_of
 from bench.printable import printable
 from bench.record import NightRecord
+from catalog.read import machine_size, read_catalog
 from infra.settings import Settings
 from infra.storage import store
 from nights.files import LOG
@@ -44,12 +47,27 @@ def keep_progress(settings: Settings, night: NightRecord) -> Iterator[None]:
 
 
 def expected_stages(data: Path, night: NightRecord) -> dict[str, float]:
-    """The mean seconds of each kind of stage, from the newest earlier night of this suite and target that timed it."""
-    found: dict[str, float] = {}
+    """The seconds of each kind of stage: the mean of the newest earlier night of this suite and target that timed it.
+
+    Where none did, as the plan estimates them.
+    """
+    found = _planned_stages(night)
+    earlier: dict[str, float] = {}
     for name in islice((one for one in reversed(store.nights(data)) if one < night.night), EARLIER_NIGHTS):
         times = read_stages(store.stages_file(data, name))
         if (times.suite, times.target) == (night.suite.name, night.target):
-            found = times.mean_s() | found
+            earlier = times.mean_s() | earlier
+    return found | earlier
+
+
+def _planned_stages(night: NightRecord) -> dict[str, float]:
+    """What the plan's estimate expects of stages on a machine that the catalogue knows; nothing of this computer."""
+    found: dict[str, float] = {}
+    for part in machine_nights(night):
+        size = machine_size(part.target, part.suite.machine.kind)
+        if size is not None:
+            estimate = estimate_night(part.suite, part.runs, HostPlan(0.0, size), read_catalog())
+            found |= expected_by_title(estimate, part.suite.model.source)
     return found
 
 

@@ -107,3 +107,17 @@ def test_a_disk_that_takes_no_log_is_a_warning(
         pass
 
     assert "the log is not kept in" in caplog.text
+
+
+def test_the_first_night_on_a_rented_machine_expects_what_its_plan_estimates(settings: Settings) -> None:
+    night = make_night(ROOT / "suites" / "llama-3.3-70b-mi300x.toml", "digitalocean", poc=False, is_draft=True)
+
+    expected = expected_stages(settings.data, night)
+
+    names = {f"measure {run.scenario.name}" for run in night.runs}
+    assert expected.keys() >= {"reach", "calibrate", "server", f"engine and model {night.suite.model.source}", *names}
+    assert all(seconds > 0 for seconds in expected.values())
+
+
+def test_the_first_night_on_this_computer_expects_nothing(settings: Settings) -> None:
+    assert expected_stages(settings.data, plan(settings)) == {}
