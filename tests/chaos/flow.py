@@ -59,7 +59,15 @@ SCRIPT_S = 3.0  # of real time for a script: one that hangs takes so long
 WATCHED = "watched.log"  # the leases of a night that are to be watched
 _NEEDED = {"PATH", "HOME", "LANG", "TMPDIR"}
 SUITE = Path(__file__).parents[2] / "suites" / "local.toml"
-PLAN = make_night(SUITE, "digitalocean", poc=False, is_draft=True)
+
+
+def without_added_repeats(night: NightRecord) -> NightRecord:
+    """The night with the runs of its plan and no others, which a storm counts."""
+    quality = night.suite.quality.model_copy(update={"half_width_max": None})
+    return night.model_copy(update={"suite": night.suite.model_copy(update={"quality": quality})})
+
+
+PLAN = without_added_repeats(make_night(SUITE, "digitalocean", poc=False, is_draft=True))
 
 
 @contextmanager
