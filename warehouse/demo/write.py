@@ -20,7 +20,7 @@ from warehouse.site.write import write_site
 from warehouse.trends.kept import stage_judgement
 from warehouse.trends.own_series import own_series
 
-NIGHT_PAGES = 8  # newest nights with a page of their own: with the bad host and the failed night
+NIGHT_PAGES = 7  # newest nights with a page of their own: with the bad host and the failed night
 MARK_TEXT = f"Every number in this folder is simulated: {NIGHTS} nights that `nightbench demo` wrote. No engine ran.\n"
 
 

@@ -3,13 +3,13 @@
 import csv
 import io
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -79,7 +79,7 @@ def chart_html(chart: Chart, below: Markup, picture: Markup = NOTHING) -> Markup
 
 def csv_of(name: str, rows: Sequence[Row]) -> Markup:
     """A link that holds its rows as CSV, for a page of one file."""
-    address = f"data:text/csv;charset=utf-8,{quote(csv_text(rows), safe='')}"
+    address = f"data:text/csv;charset=utf-8;base64,{b64encode(csv_text(rows).encode()).decode()}"
     return Markup("<a href='{}' download='{}.csv'>CSV</a>").format(address, name)
 
 

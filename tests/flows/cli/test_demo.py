@@ -58,6 +58,12 @@ def test_each_page_says_that_its_nights_are_simulated(demo: tuple[Path, str]) ->
     assert [page.name for page in pages if "<strong>Simulated nights.</strong>" not in page.read_text()] == []
 
 
+def test_the_trends_of_a_night_know_the_changes_of_earlier_nights(demo: tuple[Path, str]) -> None:
+    page = (demo[0] / "site" / "night" / "2026-10-01T010000Z.html").read_text()
+
+    assert "level since 2026-09-10: 2," in page
+
+
 def test_a_second_demo_changes_nothing(demo: tuple[Path, str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in demo[0].rglob("*") if path.is_file()}
 
