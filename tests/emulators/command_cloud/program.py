@@ -162,7 +162,7 @@ def row(machine: State, state: State) -> State:
     return {
         **{name: machine[name] for name in ("id", "name", "kind", "region", "usd_per_hour")},
         "status": status,
-        "address": "192.0.2.9" if is_up else None,
+        "address": machine.get("address", "192.0.2.9") if is_up else None,
         "created_at": moment(machine["created_s"]),
     }
 
