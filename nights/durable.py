@@ -41,6 +41,12 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
+def write_if_changed(path: Path, text: str) -> None:
+    """Write or replace a file in one step: a reader sees the old one or the new one. An equal one stays as it is."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)
+
+
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write or replace a JSON file in one step, with the same bytes for equal content."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from nights.durable import write_text
+from nights.durable import write_if_changed
 from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.lake import DOCS, DOCS_OF_SERIES, VALIDATION
 from warehouse.report.markup import joined, table_html
@@ -21,13 +21,13 @@ FROM expectations WHERE night = ? ORDER BY status, table_name, column_name, expe
 _DOCS = Markup("<p>great-expectations' own page: <a href='{}'>{}</a></p>")
 
 
-def write_docs(data: Path, night: str, reports: Path) -> list[str]:
-    """Copy great-expectations' pages of a night beside the reports; returns their addresses, relative to these."""
+def write_docs(data: Path, night: str, pages: Path) -> list[str]:
+    """Copy great-expectations' pages of a night beside its page; returns their addresses, relative to that folder."""
     stored = lake_files(data) / VALIDATION / f"{PARTITION}={night}"
     found = {f"data-docs/{night}.html": stored / DOCS, f"data-docs/{night}-series.html": stored / DOCS_OF_SERIES}
     for address, file in found.items():
         if file.is_file():
-            write_text(reports / address, file.read_bytes().decode())
+            write_if_changed(pages / address, file.read_bytes().decode())
     return [address for address, file in found.items() if file.is_file()]
 
 

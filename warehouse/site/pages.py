@@ -4,7 +4,6 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from nights.durable import make_folder, write_text
 from warehouse.report.charts import VEGA, templates
 from warehouse.report.figures import json_script
 from warehouse.report.markup import ICON, NOTHING, document, joined
@@ -39,10 +38,3 @@ def page_html(data: Path, address: str, title: str, body: Markup) -> Markup:
 
 def _script(up: str, name: str) -> Markup:
     return Markup("<script src='{}assets/{}'></script>").format(up, name)
-
-
-def write_page(path: Path, text: str) -> None:
-    """Write a file of the site in one step: a reader sees the old one or the new one. An equal one stays as it is."""
-    make_folder(path.parent)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        write_text(path, text)

@@ -9,10 +9,10 @@ from typing import Any
 from markupsafe import Markup
 
 from bench.trends.night_judge import SUSPECT_P
+from nights.durable import write_if_changed
 from warehouse.report.figures import csv_link, csv_text
 from warehouse.report.markup import NOTHING, code_block, details, joined, section, sql_html, table_html
 from warehouse.schema.row import Row
-from warehouse.site.pages import write_page
 from warehouse.trends.compare import few_values
 from warehouse.trends.own_series import SOURCE
 from warehouse.trends.releases import METRICS, VERSIONS, Release, releases
@@ -37,7 +37,7 @@ def releases_html(data: Path, out: Path) -> Markup:
             for _, answer in answers
             for row in answer[part]
         ]
-        write_page(out / "data" / f"{name}.csv", csv_text(rows))
+        write_if_changed(out / "data" / f"{name}.csv", csv_text(rows))
     if not answers:
         return section("Engine versions", _NO_PAIR)
     return joined(_release_html(one, answer) for one, answer in answers)

@@ -10,13 +10,14 @@ from pathlib import Path
 from markupsafe import Markup
 
 from bench.trends.series import Series, SeriesKey
+from nights.durable import write_if_changed
 from warehouse.report.events import feed_html
 from warehouse.report.figures import csv_link, csv_text
 from warehouse.report.markup import NOTHING, grid_html, section, sql_html
 from warehouse.report.trend_panels import Panel, panels_html, series_csv, series_sql
 from warehouse.schema.row import Row
 from warehouse.site.names import series_address_from_folder, series_page
-from warehouse.site.pages import page_html, write_page
+from warehouse.site.pages import page_html
 from warehouse.trends.history_series import history_series
 from warehouse.trends.own_series import own_series, with_failed_nights
 
@@ -50,15 +51,15 @@ def write_series(data: Path, out: Path, changes: Sequence[Row], panels: int) -> 
         metrics, page = [one for one in group if one.points], series_page(source, name)
         if not metrics:
             continue
-        write_page(out / "series" / f"{page}.csv", csv_text(list(series_csv(metrics))))
+        write_if_changed(out / "series" / f"{page}.csv", csv_text(list(series_csv(metrics))))
         body = panels_html([_panel(one, of_key, page, "") for one in metrics])
         heads = Markup("<p>Source: {}. {}.</p>").format(source, _nights(metrics))
         address = f"series/{page}.html"
-        write_page(out / address, page_html(data, address, name, heads + body))
+        write_if_changed(out / address, page_html(data, address, name, heads + body))
         listed.rows.append(_row(metrics, page, sum(len(of_key[one.key]) for one in metrics if one.key in of_key)))
         listed.panels |= {one.key: _panel(one, of_key, page, "series/") for one in metrics if one.key in shown}
         listed.newest = max(filter(None, [listed.newest, *(one.points[-1].at for one in metrics)]))
-    write_page(out / "series" / "index.html", _index(data, listed.rows, changes))
+    write_if_changed(out / "series" / "index.html", _index(data, listed.rows, changes))
     return listed
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
+from nights.durable import write_if_changed
 from warehouse.lake.query import ask
 from warehouse.report.events import RECENT, feed_html, recent
 from warehouse.report.figures import Chart, chart_html, csv_link, csv_text
@@ -15,7 +16,6 @@ from warehouse.report.night_line import night_line
 from warehouse.report.trend_panels import panels_html
 from warehouse.schema.row import Row
 from warehouse.site.names import series_address
-from warehouse.site.pages import write_page
 from warehouse.site.questions import PARETO
 from warehouse.site.series_pages import SeriesList
 
@@ -63,7 +63,7 @@ def _pareto(data: Path, out: Path, *, is_open: bool) -> Markup:
     points = ask(data, PARETO).dicts()
     if not points:
         return NOTHING
-    write_page(out / "data" / "pareto.csv", csv_text(points))
+    write_if_changed(out / "data" / "pareto.csv", csv_text(points))
     below = csv_link("data/pareto.csv") + sql_html(PARETO) + details("Numbers", table_html(points))
     said = _points_said(points, "tok_per_s_per_gpu", "tok/s per GPU")
     title = "Throughput per GPU against speed of one user"

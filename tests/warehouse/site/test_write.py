@@ -26,13 +26,21 @@ def _page_of(site: Path, series: str, source: str = "odd") -> str:
 def test_every_link_of_every_page_is_relative_and_leads_to_a_file(which: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(which)
     assert all((folder / page).exists() for page in PAGES)
-    for path in folder.rglob("*.html"):
+    ours = [path for path in folder.rglob("*.html") if path.parent.name != "data-docs"]
+    for path in ours:
         page = Balance()
         page.feed(path.read_text())
         assert page.open == [], path
         for reference in page.references:
             assert reference.startswith("data:") or (path.parent / unquote(reference)).is_file(), (path.name, reference)
         assert re.findall(r"(?:src|href)='(?:https?:)?//|@import|url\(", path.read_text()) == []
+
+
+def test_the_page_of_a_night_links_great_expectations_own_page_of_it(own: Path) -> None:
+    linked = own / "night" / f"data-docs/{NIGHT}.html"
+
+    assert f"href='data-docs/{NIGHT}.html'" in (own / "night" / f"{NIGHT}.html").read_text()
+    assert "Expectation" in linked.read_text()
 
 
 def test_a_team_with_histories_only_reads_what_changed_since_when_and_why(site: Path) -> None:
