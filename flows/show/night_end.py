@@ -1,7 +1,9 @@
 """Prints the end of a night: its runs, what they mean, three numbers, its page, and what to do next."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bench.closing import Doubt, closing
 from bench.night_progress import clock
@@ -67,9 +69,19 @@ def _show_runs(data: Path, night: str) -> None:
         return
     names = NARROW if width() < WIDE // 2 else [name for name in rows[0] if name != "reason"] if rows else ()
     table([{name: row[name] for name in names} for row in rows], f"night {night}")
+    for alike in _alike(rows):
+        of_more = f", and {len(alike) - 1} more alike" if len(alike) > 1 else ""
+        first = alike[0]
+        line(f"{first['scenario']} #{first['repeat']}{of_more}, {first['verdict']}: {first['reason']}")
+
+
+def _alike(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The rows with a reason, those of one verdict and code together."""
+    found = defaultdict[tuple[str, str], list[dict[str, Any]]](list)
     for row in rows:
         if row["reason"] is not None:
-            line(f"{row['scenario']} #{row['repeat']}, {row['verdict']}: {row['reason']}")
+            found[row["verdict"], row["reason"].partition(": ")[0]].append(row)
+    return list(found.values())
 
 
 def _numbers(data: Path, night: str) -> Iterator[str]:
