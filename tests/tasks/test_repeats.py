@@ -185,5 +185,5 @@ def test_a_night_says_what_its_repeats_reached_in_its_record_its_summary_and_on_
     said = f"{first.scenario}: 4 repeats give the mean of output_throughput_tok_per_s with ±4.57%; requested: ±1.00%"
     assert said in " ".join(capsys.readouterr().out.split())
     html = page.read_text()
-    assert "<h2>Planned repeats</h2>" in html
+    assert "<h3>Planned repeats</h3>" in html
     assert night.repeats[0].reason in html

@@ -135,5 +135,5 @@ def test_a_run_just_after_a_server_start_is_marked_and_is_no_repeat_of_the_later
         (False, "accepted"),
     ]
     page = write_report(tmp_path, NIGHT).read_text(encoding="utf-8")
-    assert "<h2>Repeats</h2>" in page
+    assert "<h3>Repeats</h3>" in page
     assert re.search(r"<td>chat</td><td>tpot_p50_ms</td><td class='number'>2</td><td class='number'>1</td>", page)
