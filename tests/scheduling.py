@@ -24,6 +24,8 @@ ENGINE, DEPLOYED, EXAMPLES = (
     "tests/flows/cli/test_examples.py",
 )
 TOGETHER = (ENGINE, DEPLOYED, EXAMPLES)
+# Of their tests some wait for more than a minute: begun last, one of them would keep all others waiting.
+LONGEST = ("tests/flows/test_rented.py", "tests/flows/test_scheduled.py", "tests/flows/test_model_cache.py")
 COMPUTING = ("tests/warehouse/", "tests/bench/")  # tests that never wait
 SHOWN = 10
 
@@ -57,11 +59,13 @@ def keeps_a_core_busy(unit: str) -> bool:
 
 
 def rank(nodeid: str) -> int:
-    """Where a test stands in the order: what one worker runs together first, then by folder."""
+    """Where a test stands in the order: what one worker runs together first, then the longest files, then by folder."""
     unit, folder = unit_of(nodeid), nodeid.split("/")[1]
     if unit in TOGETHER:
         return TOGETHER.index(unit)
-    return len(TOGETHER) + (FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS))
+    if nodeid.startswith(LONGEST):
+        return len(TOGETHER)
+    return len(TOGETHER) + 1 + (FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS))
 
 
 @dataclass(frozen=True)

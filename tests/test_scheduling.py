@@ -34,10 +34,11 @@ def test_a_worker_gets_one_night_or_one_file_or_all_tests_that_belong_together(t
     assert unit_of(test) == unit
 
 
-def test_the_real_engine_and_deployments_come_first_then_the_slow_folders() -> None:
-    order = sorted([UNIT_TEST, NIGHT_TEST, DEPLOYED_TEST, ENGINE_TEST], key=rank)
+def test_the_real_engine_and_deployments_come_first_then_the_longest_nights_and_the_slow_folders() -> None:
+    short = "tests/flows/test_cli.py::test_a"
+    order = sorted([UNIT_TEST, short, NIGHT_TEST, DEPLOYED_TEST, ENGINE_TEST], key=rank)
 
-    assert order == [ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST]
+    assert order == [ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, short, UNIT_TEST]
 
 
 class TwoWorkers:
