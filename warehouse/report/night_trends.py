@@ -19,18 +19,21 @@ SAID = frozenset({"confirmed", "suspect", "host outlier"})
 READ = 48  # series that are read, of which those with an earlier night are drawn
 # Those of earlier nights too: a level begins where one of them did.
 _KNOWN = "SELECT * FROM changes WHERE source = ? AND night <= ? AND kind <> 'new_method' AND state <> 'weak'"
+_EARLIER = "SELECT 1 FROM measurements WHERE night < ? LIMIT 1"
 _SERIES = "SELECT DISTINCT series, metric FROM series_nights WHERE night = ? ORDER BY ALL"
 
 
 def trends_html(data: Path, night: str, said: Sequence[Row], changes: Sequence[Row], picture: Picture) -> Markup:
     """The panels with a lead; nothing where no series has a night before this one."""
+    if not ask(data, _EARLIER, (night,)).rows:
+        return NOTHING  # a trend needs a night before this one
     first = [(row["series"], row["metric"]) for row in changes if row["source"] == SOURCE]
     first += [(row["series"], row["metric"]) for row in said if row["source"] == SOURCE and row["judgement"] in SAID]
     tonight = ask(data, _SERIES, (night,)).rows
     usual = [(series, metric) for wanted in HEADLINES for series, metric in tonight if metric == wanted]
     chosen = list(dict.fromkeys([*first, *usual]))[:READ]
     listed = list(own_series(data, NIGHTS, night, chosen))
-    if all(len(one.valid) < 2 for one in listed):  # noqa: PLR2004 - a trend needs a night before this one
+    if all(len(one.valid) < 2 for one in listed):  # noqa: PLR2004 - of a new scenario there is none
         return NOTHING
     found = {(one.key.series, one.key.metric): one for one in with_failed_nights(data, listed, NIGHTS, night)}
     drawn = [found[name] for name in chosen if name in found and len(found[name].valid) > 1][:PANELS]
