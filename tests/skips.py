@@ -23,6 +23,7 @@ ALLOWED = {
     "mount namespaces cannot be made here": "needs user namespaces, which a container may forbid",
     "no disk of our own can be mounted here": "as above",
     "this user may not create a PID namespace": "as above",
+    "this user may not create a network namespace": "as above",
 }
 # Begin with the path of a program: llama.cpp takes 6 minutes of CPU time, Packer and Prism need a network.
 INSIDE = ("is not built: `make engines` builds it", "cannot fetch it: ", " holds no ")
