@@ -7,7 +7,7 @@ import pytest
 from bench.record import NightRecord, PlannedRun
 from infra.storage import store
 from infra.storage.added_repeats import next_repeat
-from tests.warehouse.folders import QUALITY, Shape, Told, write_night, write_run
+from tests.warehouse.folders import QUALITY, QUIET, Shape, Told, write_night, write_run
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
 
@@ -84,3 +84,19 @@ def test_a_suite_that_asks_for_no_interval_gets_the_repeats_that_it_plans(tmp_pa
         write_run(tmp_path, night, run, Shape(gap_ms=gap_ms))
 
     assert next_repeat(tmp_path, night, night.runs[0]) is None
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.012, "rejected"), (0.6, "suspect")])
+def test_a_load_that_others_slowed_is_suspect_and_one_that_nobody_did_is_rejected(
+    tmp_path: Path, share: float, verdict: str
+) -> None:
+    """Of the four requests that the suite asks for at the same time, one was in flight."""
+    night = write_night(tmp_path, NIGHT, {"chat": Shape(concurrency=4)})
+    use = QUIET.model_copy(update={"other_cpu_share": share})
+    write_run(tmp_path, night, night.runs[0], Shape(concurrency=1), Told(host_use=use))
+    load_night(tmp_path, NIGHT)
+
+    assert run_sql(tmp_path, "SELECT verdict FROM measurements").rows[0][0] == verdict
+    doubts = {code for (code,) in run_sql(tmp_path, "SELECT code FROM findings WHERE severity <> 'info'").rows}
+    assert "concurrency_not_reached" in doubts
+    assert ("busy_host" in doubts) == (verdict == "suspect")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.catalog.rows import CatalogModel, Gpu
 
@@ -28,6 +29,12 @@ class MissingInput:
 
 # By evidence column. An absent column does not apply to the claim.
 EvidenceByColumn = dict[str, Observed | MissingInput]
+
+
+def is_beside_others(evidence: EvidenceByColumn) -> bool:
+    """Whether other processes or a hypervisor took more of the host during the load than its suite allows."""
+    found = (evidence.get(column) for column in (ev.OTHER_CPU_OVER_ALLOWED, ev.STEAL_OVER_ALLOWED))
+    return any(isinstance(one, Observed) and one.value > 1 for one in found)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ class Rule:
     lacking: str | None = None
     scope: Scope = "row"
     withdraws: tuple[str, ...] = ()  # scope `metric`: prefixes of the columns that a FAIL removes from every view
+    only_doubts_on_a_busy_host: bool = False  # where others took more CPU time than allowed, a FAIL may be their doing
     means_failed: bool = False  # a FAIL means that nothing was measured
     origin: str = ""  # the source of the bounds; docs/reference/rule-sources.md describes them
     only_where: str | None = None  # the rule applies where this column of the measurement is known

@@ -19,6 +19,7 @@ QUEUEING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="concurrency_not_reached",
+        only_doubts_on_a_busy_host=True,
         column=ev.CONCURRENCY_LOOSE_SHARE,
         family="queueing",
         passing=(0.7, None),
@@ -31,6 +32,7 @@ QUEUEING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="cold_start_contamination",
+        only_doubts_on_a_busy_host=True,
         column=ev.IMPLIED_OVER_MEDIAN_SUM,
         family="queueing",
         passing=(None, 1.5),
@@ -46,6 +48,7 @@ QUEUEING_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="cold_start_contamination",
+        only_doubts_on_a_busy_host=True,
         column=ev.FIRST_ITERATION_OVER_REST,
         family="queueing",
         passing=(None, 1.10),

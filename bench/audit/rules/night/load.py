@@ -22,6 +22,7 @@ LOAD_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="concurrency_not_reached",
+        only_doubts_on_a_busy_host=True,
         column=ev.CONCURRENCY_SHARE,
         family="queueing",
         passing=(0.85, None),
@@ -52,6 +53,7 @@ LOAD_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="cold_start_contamination",
+        only_doubts_on_a_busy_host=True,
         column=ev.IMPLIED_OVER_MEDIAN_E2EL,
         family="queueing",
         passing=(None, 1.2),
@@ -68,6 +70,7 @@ LOAD_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="live_not_held",
+        only_doubts_on_a_busy_host=True,
         column=ev.STEADY_LIVE_SHARE,
         family="queueing",
         passing=(0.99, None),
@@ -112,6 +115,7 @@ LOAD_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="rate_not_offered",
+        only_doubts_on_a_busy_host=True,
         column=ev.RATE_OFFERED_SHARE,
         family="queueing",
         passing=(0.99, None),

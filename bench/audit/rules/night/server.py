@@ -66,6 +66,7 @@ SERVER_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="live_disagreement",
+        only_doubts_on_a_busy_host=True,
         column=ev.LIVE_DISAGREEMENT_SHARE,
         family="client-server",
         passing=(0.0, 0.01),
@@ -99,6 +100,7 @@ SERVER_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="tpot_disagreement",
+        only_doubts_on_a_busy_host=True,
         column=ev.TPOT_OVER_SERVER,
         family="client-server",
         passing=(0.9, 1.1),
