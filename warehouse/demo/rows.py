@@ -10,6 +10,7 @@ from bench.audit.evidence.evidence import Observed
 from bench.audit.judge import finding_of
 from bench.audit.rules import BY_COLUMN
 from bench.audit.rules.rule import judge
+from bench.cost.lease_cost import BETWEEN
 from bench.evidence_columns import MBU, MFU, OTHER_CPU_OVER_ALLOWED
 from bench.metrics import PERCENTILE_ESTIMATOR
 from bench.record import METHOD_VERSION
@@ -65,7 +66,9 @@ def night_rows(night: SimulatedNight) -> Rows:
         found["requests"] += _requests(place, load)
         found["findings"] += _findings(place, load, is_busy=is_busy)
         found["stages"].append(_stage(night, "measure", place.run_id, now, load.duration_s))
-        now += timedelta(seconds=load.duration_s + BETWEEN_S)
+        now += timedelta(seconds=load.duration_s)
+        found["stages"].append(_stage(night, BETWEEN, None, now, BETWEEN_S))
+        now += timedelta(seconds=BETWEEN_S)
     found["stages"].append(_stage(night, "release", None, now, RELEASE_S))
     return found | _rental(night, now + timedelta(seconds=RELEASE_S))
 

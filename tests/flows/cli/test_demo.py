@@ -64,6 +64,13 @@ def test_the_trends_of_a_night_know_the_changes_of_earlier_nights(demo: tuple[Pa
     assert "level since 2026-09-10: 2," in page
 
 
+def test_time_between_stages_is_idle_and_paid(demo: tuple[Path, str]) -> None:
+    page = (demo[0] / "site" / "night" / "2026-10-01T010000Z.html").read_text()
+
+    assert "release 20 s, idle 1.2 min." in page
+    assert "between stages 1.2 min, 0.07 USD" in page
+
+
 def test_a_second_demo_changes_nothing(demo: tuple[Path, str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in demo[0].rglob("*") if path.is_file()}
 

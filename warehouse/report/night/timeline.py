@@ -7,6 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from bench.cost.lease_cost import BETWEEN
 from warehouse.report.markup import joined
 from warehouse.report.pictures import Answer, asked, picture_html
 from warehouse.report.plot import WIDTH, Scale, picture, shortened, text, x_axis
@@ -41,7 +42,8 @@ def timeline_html(data: Path, night: str) -> Markup:
 
 
 def _ended(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if row["started_at"] and row["ended_at"] and row["stage"] != BILLED]
+    """The stages that ended. The time between stages is recorded as one, too; here it is idle."""
+    return [row for row in rows if row["started_at"] and row["ended_at"] and row["stage"] not in (BILLED, BETWEEN)]
 
 
 def _machine(answer: Answer, rows: Sequence[Row], at: int) -> Markup:
