@@ -2,9 +2,11 @@
 
 import contextvars
 import secrets
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import prefect.context
 from prefect.context import SettingsContext
@@ -23,6 +25,9 @@ from prefect.settings import (
 )
 
 from warehouse.judging.validation import great_expectations
+
+if TYPE_CHECKING:
+    from prefect.server.api.server import SubprocessASGIServer
 
 STARTUP_TIMEOUT_S = 300  # its first start makes the tables: more than Prefect's 20 s on a busy computer
 DATABASE = "temporary-server.db"  # in Prefect's home; kept, since to make its tables takes seconds
@@ -44,7 +49,7 @@ def temporary_server() -> Iterator[None]:
 
     server = SubprocessASGIServer()
     with _protected(), ThreadPoolExecutor(1, "temporary-server") as pool:
-        started = pool.submit(contextvars.copy_context().run, server.start)
+        started = pool.submit(contextvars.copy_context().run, _start, server)
         try:
             import flows.nightly  # noqa: F401, PLC0415
 
@@ -55,6 +60,12 @@ def temporary_server() -> Iterator[None]:
             raise
         with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
             yield
+
+
+def _start(server: "SubprocessASGIServer") -> None:
+    """Start the server with SIGINT blocked, which it inherits: Ctrl-C reaches it too, and the night still needs it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of this thread, which starts nothing else
+    server.start()
 
 
 @contextmanager

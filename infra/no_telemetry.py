@@ -16,6 +16,7 @@ QUIET = {
     # The default start timeout of the ephemeral API is too short for a busy two-core machine.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "nightbench",
+    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",  # what is logged after the end of a run is of no run
 }
 
 

@@ -1,5 +1,8 @@
 """Prefect's temporary server, started while a night's imports run."""
 
+import os
+import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -41,6 +44,11 @@ def nothing() -> None:
     """A flow whose run is created and not started."""
 
 
+def blocks_interrupts(pid: int) -> bool:
+    (blocked,) = re.findall(r"^SigBlk:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(int(blocked, 16) & 1 << signal.SIGINT - 1)
+
+
 def test_the_temporary_server_answers_its_own_night_and_nobody_else(tmp_path: Path, shared: Path | None) -> None:
     from prefect.server.api.server import SubprocessASGIServer  # noqa: PLC0415 - 3 s in every worker
 
@@ -50,6 +58,10 @@ def test_the_temporary_server_answers_its_own_night_and_nobody_else(tmp_path: Pa
         url = str(client.api_url).rstrip("/")
         try:
             refuses_others(url)
+            process = SubprocessASGIServer().server_process
+            assert process is not None
+            assert blocks_interrupts(process.pid)  # else Ctrl-C would end it before its night
+            assert not blocks_interrupts(os.getpid())
             client.set_flow_run_name(client.create_flow_run(nothing).id, "mine")
             assert (tmp_path / DATABASE).is_file()
             assert not (tmp_path / "prefect.db").exists()  # that of a service of this profile, which would list it
