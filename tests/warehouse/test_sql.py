@@ -1,6 +1,9 @@
 """SQL from templates: what a value or a name has in it stays a value or a name."""
 
+import ast
+import re
 import sqlite3
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -8,6 +11,8 @@ from jinja2 import UndefinedError
 
 from warehouse.sql import Sql, literal, rows, sql
 
+WAREHOUSE = Path(__file__).parents[2] / "warehouse"
+STATEMENT = re.compile(r"\s*(SELECT|FROM|WITH|CREATE|DESCRIBE|EXPLAIN|ATTACH|INSERT|COPY|COMMENT|SET|DROP) ")
 AWKWARD = ["it's", '"quoted"', "a\\b", "{{ x }}", "; DROP TABLE t", "", "日本"]
 
 
@@ -41,3 +46,27 @@ def test_rows_are_those_of_values() -> None:
 def test_a_value_that_a_template_names_and_does_not_get_is_an_error() -> None:
     with pytest.raises(UndefinedError):
         sql("SELECT {{ missing }}")
+
+
+def test_no_statement_is_put_together_by_hand() -> None:
+    found = [
+        f"{path.relative_to(WAREHOUSE)}:{node.lineno}"
+        for path in sorted(WAREHOUSE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.JoinedStr) and is_statement(node) and not all(map(is_quoted, node.values))
+    ]
+
+    assert found == [], "write it as a template of warehouse/sql.py"
+
+
+def is_statement(text: ast.JoinedStr) -> bool:
+    first = text.values[0]
+    return isinstance(first, ast.Constant) and STATEMENT.match(str(first.value)) is not None
+
+
+def is_quoted(part: ast.expr) -> bool:
+    """Whether a part of an f-string is constant, or what quotes names and values."""
+    if isinstance(part, ast.Constant):
+        return True
+    called = part.value.func if isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id in {"name", "rows", "literal"}

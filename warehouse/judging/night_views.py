@@ -12,6 +12,7 @@ import duckdb
 from bench.suite.expectations import Expectation
 from warehouse.lake.lake import partition
 from warehouse.schema.columns import COLUMNS, PARTITION, TABLES
+from warehouse.sql import Sql, name, sql
 from warehouse.views import QUESTIONS, view_statements
 from warehouse.views.tables import PART, glob_pattern
 
@@ -51,12 +52,12 @@ def _needed(lake: Path, wanted: Collection[str]) -> Iterator[str]:
     """
     statements = dict(zip(VIEWS, view_statements(lake), strict=True))
     kept = {OF_COLUMNS, *wanted}
-    for name, sql in reversed(statements.items()):
-        if name in kept:
-            kept |= statements.keys() & set(re.findall(r"\w+", sql))
-    for name, statement in statements.items():
-        if name in kept:
-            yield statement if name in LARGE else statement.replace("CREATE VIEW", "CREATE TABLE", 1)
+    for view, query in reversed(statements.items()):
+        if view in kept:
+            kept |= statements.keys() & set(re.findall(r"\w+", query))
+    for view, statement in statements.items():
+        if view in kept:
+            yield statement if view in LARGE else statement.replace("CREATE VIEW", "CREATE TABLE", 1)
 
 
 def frame_of(connection: duckdb.DuckDBPyConnection, table: str, expectations: Sequence[Expectation]) -> "pd.DataFrame":
@@ -64,10 +65,11 @@ def frame_of(connection: duckdb.DuckDBPyConnection, table: str, expectations: Se
     text = " ".join(one.model_dump_json(include={"kwargs"}) for one in expectations)
     named = {*re.findall(r"\w+", text), *KEYS}
     is_whole = any(one.type.startswith("expect_table_column") for one in expectations)
-    described = connection.execute(f"DESCRIBE {table}").fetchall()
-    chosen = [f'"{name}"' for name, *_ in described if name in named]
-    columns = "*" if is_whole or not chosen else ", ".join(chosen)
-    return _pandas(connection.sql(f"SELECT {columns} FROM {table}").to_arrow_table())  # noqa: S608 - names of ours
+    described = connection.execute(sql("DESCRIBE {{ table | name }}", table=table)).fetchall()
+    chosen = [column for column, *_ in described if column in named]
+    columns = Sql("*") if is_whole or not chosen else name(chosen)
+    query = sql("SELECT {{ columns }} FROM {{ table | name }}", columns=columns, table=table)
+    return _pandas(connection.sql(query).to_arrow_table())
 
 
 def frame_of_columns(connection: duckdb.DuckDBPyConnection, staging: Path, night: str) -> "pd.DataFrame":
@@ -78,9 +80,7 @@ def frame_of_columns(connection: duckdb.DuckDBPyConnection, staging: Path, night
     for table in TABLES:
         file = partition(staging, table, night) / PART
         if table not in OF_SERIES and file.is_file():
-            quoted = glob_pattern(str(file)).replace("'", "''")
-            described = connection.sql(f"DESCRIBE FROM read_parquet('{quoted}', hive_partitioning=false)").fetchall()
-            found = {name: kind for name, kind, *_ in described}
+            found = {column: kind for column, kind, *_ in connection.sql(_described(file)).fetchall()}
             rows += [
                 {"table": table, "column": column.name, "declared": column.duckdb_type, "found": found.get(column.name)}
                 for column in COLUMNS[table]
@@ -89,10 +89,19 @@ def frame_of_columns(connection: duckdb.DuckDBPyConnection, staging: Path, night
     return pd.DataFrame(rows, columns=["table", "column", "declared", "found"])
 
 
+def _described(file: Path) -> Sql:
+    pattern = glob_pattern(str(file))
+    return sql("DESCRIBE FROM read_parquet({{ pattern }}, hive_partitioning=false)", pattern=pattern)
+
+
 def values_of(connection: duckdb.DuckDBPyConnection, table: str, column: str) -> list[Any]:
     """The distinct values of a column, for an expectation that compares another table with them."""
-    sql = f'SELECT DISTINCT "{column}" FROM {table} WHERE "{column}" IS NOT NULL ORDER BY 1'  # noqa: S608 - names of ours
-    return [value for (value,) in connection.sql(sql).fetchall()]
+    query = sql(
+        "SELECT DISTINCT {{ column | name }} FROM {{ table | name }} WHERE {{ column | name }} IS NOT NULL ORDER BY 1",
+        column=column,
+        table=table,
+    )
+    return [value for (value,) in connection.sql(query).fetchall()]
 
 
 def _pandas(rows: Any) -> "pd.DataFrame":

@@ -14,6 +14,7 @@ from bench.errors import UsageError
 from warehouse.lake.bucket.filesystem import bucket_error
 from warehouse.lake.bucket.location import lake_name
 from warehouse.lake.database import open_warehouse
+from warehouse.sql import Sql, sql
 
 _READING = {"SELECT", "EXPLAIN", "MULTI"}  # DESCRIBE, SHOW and SUMMARIZE are SELECT; MULTI is a PIVOT, in any statement
 _ALLOWED = "use SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE, PIVOT, UNPIVOT or EXPLAIN"
@@ -88,9 +89,9 @@ def _stopped_after(connection: duckdb.DuckDBPyConnection, limit_s: float | None)
         timer.join()  # it must not reach a closed connection
 
 
-def _require_query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: tuple[object, ...]) -> None:
+def _require_query(connection: duckdb.DuckDBPyConnection, query: str, parameters: tuple[object, ...]) -> None:
     """Raise UsageError unless this is one statement that only reads."""
-    statements = connection.extract_statements(sql)
+    statements = connection.extract_statements(query)
     if len(statements) != 1:
         raise UsageError(f"the query has {len(statements)} statements: pass one")
     kind = statements[0].type.name
@@ -99,7 +100,7 @@ def _require_query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: 
     inner = _EXPLAIN.sub("", _without_semicolon(statements[0].query))
     try:
         # In parentheses the grammar takes nothing that writes, and DuckDB refuses a WITH clause that writes.
-        connection.execute(f"EXPLAIN FROM (\n{inner}\n)", list(parameters))
+        connection.execute(sql("EXPLAIN FROM (\n{{ inner }}\n)", inner=Sql(inner)), list(parameters))
     except (duckdb.ParserException, duckdb.BinderException) as error:
         is_no_query = isinstance(error, duckdb.ParserException) and kind != "SELECT"
         if is_no_query or _WRITING_CLAUSE in str(error):

@@ -17,6 +17,7 @@ import duckdb
 from nights.durable import move_into_place, sync
 from nights.settings import storage_settings
 from warehouse.lake.bucket.filesystem import let_read
+from warehouse.sql import sql
 from warehouse.views import view_statements
 from warehouse.views.comments import comment_statements, comments
 from warehouse.views.tables import LakePath
@@ -24,7 +25,9 @@ from warehouse.views.tables import LakePath
 STORAGE_VERSION = "v1.5.0"
 OUTDATED_S = 30 * 86400.0
 NO_LAKE = Path("/nonexistent")
-_COLUMNS = "FROM duckdb_columns() WHERE database_name = 'built' AND NOT internal"
+_COLUMNS = """
+SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE database_name = 'built' AND NOT internal
+"""
 
 
 def kept_file(digest: str) -> Path:
@@ -36,7 +39,7 @@ def views_over(lake: LakePath) -> tuple[str, tuple[str, ...]]:
     """The statements that make the views over this lake, after the digest that the last of these views holds."""
     views = tuple(view_statements(lake))
     digest = hashlib.sha256("\n".join((*views, comments())).encode()).hexdigest()
-    return digest, (*views, f"CREATE VIEW views_digest AS SELECT '{digest}' AS sha256")
+    return digest, (*views, sql("CREATE VIEW views_digest AS SELECT {{ digest }} AS sha256", digest=digest))
 
 
 def write_views(path: Path, lake: LakePath, statements: tuple[str, ...]) -> None:
@@ -95,9 +98,10 @@ def _build(path: Path, lake: LakePath, statements: tuple[str, ...]) -> None:
 @contextmanager
 def _attached(path: Path, lake: LakePath) -> Iterator[duckdb.DuckDBPyConnection]:
     """Use a file in one transaction, where this lake can be read."""
+    attached = {"path": str(path), "version": STORAGE_VERSION}
     with duckdb.connect() as connection:
         let_read(connection, lake)
-        connection.execute(f"ATTACH ? AS built (STORAGE_VERSION '{STORAGE_VERSION}')", [str(path)])
+        connection.execute(sql("ATTACH {{ path }} AS built (STORAGE_VERSION {{ version }})", **attached))
         connection.execute("USE built")
         connection.execute("BEGIN")
         yield connection
@@ -107,11 +111,12 @@ def _attached(path: Path, lake: LakePath) -> Iterator[duckdb.DuckDBPyConnection]
 
 
 def _columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
-    return connection.execute(f"SELECT table_name, column_name, data_type {_COLUMNS}").fetchall()
+    return [(view, column, kind) for view, column, kind, _comment in connection.execute(_COLUMNS).fetchall()]
 
 
 def _comment(connection: duckdb.DuckDBPyConnection) -> None:
     """Comment on each column without one, and on its view."""
-    columns = connection.execute(f"SELECT table_name, column_name {_COLUMNS} AND comment IS NULL").fetchall()
+    found = connection.execute(_COLUMNS).fetchall()
+    columns = [(view, column) for view, column, _kind, comment in found if comment is None]
     for statement in comment_statements(columns):
         connection.execute(statement)

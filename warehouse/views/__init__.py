@@ -105,7 +105,7 @@ def _query(name: str) -> Sql:
 
 def derivation() -> Iterator[str]:
     """The SQL of the views that months store, and of those that they select from."""
-    yield f"CREATE VIEW measurements AS {empty_rows('measurements')}"
+    yield sql("CREATE VIEW measurements AS {{ empty }}", empty=empty_rows("measurements"))
     for name in (*_BEFORE_DERIVED, *DERIVED):
         yield _question(name)
 
