@@ -11,8 +11,7 @@ from bench.catalog.catalog import Catalog
 from bench.catalog.csv_rows import CsvRow
 from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
-from bench.catalog.rows import CanaryFloor, CatalogModel, Gpu, MachineKind, Speed
-from bench.catalog.spellings import Spelling
+from bench.catalog.rows import CanaryFloor, CatalogModel, Gpu, MachineKind, Speed, Spelling
 from bench.engines.rules import EngineRule
 from bench.suite.machine import hardware_of
 

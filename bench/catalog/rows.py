@@ -1,10 +1,10 @@
-"""Rows of the catalogue as frozen values: GPUs, models, machine sizes and speeds.
+"""Rows of the catalogue as frozen values: GPUs, models, machine sizes, speeds and spellings.
 
 An empty cell is None. Each name ends with its unit; each file names the sources of its rows.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from bench.catalog.csv_rows import Above, Count, CsvRow, Day, Flag, Share
 
@@ -132,3 +132,23 @@ class Speed(CsvRow):
     value: Above
     unit: str
     date: Day
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spelling(CsvRow):
+    """What a published table calls a metric or column, as its source prints it.
+
+    `means` are our names, separated by `|` if the words may mean any of them. A latency is
+    named `metric.statistic`; without a statistic, the words state none.
+    """
+
+    KEY: ClassVar = ("kind", "spelling")
+
+    kind: Literal["metric", "column"]
+    spelling: str
+    means: str
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Our names that these words may mean."""
+        return tuple(self.means.split("|"))

@@ -1,11 +1,15 @@
-"""What a run notes while it is measured."""
+"""What a run notes while it is measured: its stages, and what its machine did during the load."""
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bench.host_use import Busy, HostUse
+from infra.hardware.gpu_sampler import TOOLS
+from infra.hardware.telemetry import Sampler
 from infra.reporting import Progress
 
 
@@ -32,3 +36,19 @@ class Notes:
     watch: Stopwatch
     found: dict[str, Any]
     progress: Progress
+
+
+def host_notes(sampler: Sampler, load_average: float, gpus: Sequence[str]) -> dict[str, Any]:
+    """The fields of the record, of a load that began at this load average; `gpus` are those of the machine."""
+    after = os.getloadavg()[0]
+    busy = Busy(load_average_before=load_average, load_average_after=after, steal_share=sampler.steal_share)
+    return {"busy": busy, "host_use": with_missing_tool(sampler.host_use, gpus)}
+
+
+def with_missing_tool(use: HostUse, gpus: Sequence[str]) -> HostUse:
+    """Return these reasons; on a machine with GPUs, also that there is no tool to sample them."""
+    if use.gpu_telemetry is not None or "gpu_telemetry" in use.unknown or not gpus:
+        return use
+    names = ", ".join(tool.name for tool in TOOLS)
+    why = f"the machine has {len(gpus)} GPUs and none of the tools {names}"
+    return use.model_copy(update={"unknown": {**use.unknown, "gpu_telemetry": why}})

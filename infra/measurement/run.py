@@ -38,8 +38,7 @@ from infra.loadgen import datasets, driver, offline
 from infra.loadgen.command import job_of, run_command
 from infra.measurement.answers import ask
 from infra.measurement.ending import Ending, ending_of, failed_by
-from infra.measurement.host_notes import host_notes
-from infra.measurement.notes import Notes, Stopwatch
+from infra.measurement.notes import Notes, Stopwatch, host_notes
 from infra.measurement.sizing import sized
 from infra.models.models import PreparedModel
 from infra.reporting import Progress

@@ -14,7 +14,7 @@ from bench.record import LoadRun, PlannedRun
 from infra.hardware.gpu_sampler import GpuSampler, Limits, find_tools
 from infra.hardware.own_processes import OwnProcesses
 from infra.hardware.telemetry import Sampler, write_samples
-from infra.measurement.host_notes import with_missing_tool
+from infra.measurement.notes import with_missing_tool
 from infra.measurement.run import RunContext
 from tests.chaos.strange_loads import look_at_strange
 from tests.warehouse.folders import Shape, meter_files, metrics_texts

@@ -38,8 +38,7 @@ from bench.errors import (
 )
 from bench.printable import printable_strings
 from infra.clock import Clock, SystemClock
-from infra.clouds.digitalocean.answer_times import AnswerTimes
-from infra.clouds.digitalocean.bounded_transport import BoundedTransport
+from infra.clouds.digitalocean.transport import AnswerTimes, BoundedTransport
 
 PER_PAGE = 200
 _RANDOM = secrets.SystemRandom()

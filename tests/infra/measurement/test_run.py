@@ -3,7 +3,7 @@
 import pytest
 
 from bench.host_use import HostUse
-from infra.measurement.host_notes import with_missing_tool
+from infra.measurement.notes import with_missing_tool
 
 GPUS = ("AMD Instinct MI300X VF",)
 
