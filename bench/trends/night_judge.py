@@ -59,7 +59,9 @@ def judge_night(
     level = _level([night for night in segment if night.is_valid], sd_before)
     if level is None:
         return NightVerdict("insufficient", len(segment), reason=f"{len(segment)} nights are too few to compare with")
-    off, error = _off(level, tonight), level.sd * float(np.sqrt(1 + 1 / level.nights))
+    # A night whose own repeats say it less exactly than nights differ is held against its own interval.
+    sd = max(level.sd, tonight.standard_error or 0.0)
+    off, error = _off(level, tonight), float(np.sqrt(sd**2 + level.sd**2 / level.nights))
     p = p_two_sided(off / error, level.degrees)
     margin = quantile(0.05, level.degrees) * error
     mde = (quantile(MDE_P, level.degrees) + POWER_Z) * error

@@ -40,7 +40,10 @@ class SeriesKey:
 
 @dataclass(frozen=True)
 class Point:
-    """The value of a night; `spread` is a share of it, `stack` has what explains it, by the names of STACK_FIELDS."""
+    """The value of a night; `spread` is a share of it, `stack` has what explains it, by the names of STACK_FIELDS.
+
+    `standard_error` is that of the value, by the spread of the night's own repeats, as a share of it; None: not known.
+    """
 
     night: str
     at: datetime
@@ -48,6 +51,7 @@ class Point:
     spread: float | None = None
     is_valid: bool = True
     control: float | None = None
+    standard_error: float | None = None
     stack: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -13,7 +13,7 @@ from warehouse.lake.database import open_warehouse
 from warehouse.sql import sql
 
 SOURCE = "nightbench"
-_LISTED = ("night", "measured_at", "value", "spread", "control", *STACK_FIELDS)
+_LISTED = ("night", "measured_at", "value", "spread", "repeat_count", "control", *STACK_FIELDS)
 _QUERY = """
 SELECT series, metric, {% for one in listed %}list({{ one | name }} ORDER BY measured_at, night), {% endfor %}
 FROM series_nights WHERE night >= $1 AND night <= coalesce($2, night)
@@ -59,13 +59,15 @@ def own_series(
         first = _first_night(connection, newest, until)
         for series, metric, *lists in connection.execute(sql(_QUERY, listed=_LISTED), (first, until, names)).fetchall():
             points = []
-            for night, measured_at, value, spread, control, *stack in zip(*lists, strict=True):
+            for night, measured_at, value, spread, count, control, *stack in zip(*lists, strict=True):
                 told = tuple(stack)
                 known = stacks.get(told)
                 if known is None:
                     stated = zip(STACK_FIELDS, told, strict=True)
                     known = stacks[told] = {name: text for name, text in stated if text is not None}
-                points.append(Point(night, measured_at, value, spread, control=control, stack=known))
+                error = None if spread is None else spread / math.sqrt(count)
+                point = Point(night, measured_at, value, spread, control=control, standard_error=error, stack=known)
+                points.append(point)
             yield Series(SeriesKey(SOURCE, series, metric), tuple(points), lower_is_better(metric, None))
 
 

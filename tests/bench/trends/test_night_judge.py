@@ -1,5 +1,6 @@
 """The night judge says suspect, confirmed, equivalent or inconclusive, and never more than its power allows."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -48,6 +49,19 @@ def test_a_night_far_off_is_suspect_with_its_effect() -> None:
 
     assert verdict.judgement == "suspect"
     assert verdict.effect_pct == pytest.approx(-10, abs=1)
+
+
+@pytest.mark.parametrize(("error", "judgement"), [(0.005, "suspect"), (0.08, "inconclusive")])
+def test_a_night_that_its_repeats_say_less_exactly_is_held_against_its_own_interval(
+    error: float, judgement: str
+) -> None:
+    wide = replace(night(1800), standard_error=error)
+
+    verdict = judge_night(nights(), wide, 0.02)
+
+    assert verdict.judgement == judgement
+    assert verdict.high_pct is not None
+    assert (verdict.high_pct > 0) == (judgement == "inconclusive")
 
 
 def test_a_clear_but_small_change_is_not_suspect() -> None:
