@@ -131,7 +131,8 @@ figure{margin:1rem 0}.chart svg{max-width:100%;height:auto}.plot{width:480px;fon
 .line{fill:none;stroke:var(--mark);stroke-width:2}.thin{stroke:var(--soft)}.limit{stroke:var(--bad)}
 .stage{fill:var(--doubt)}.billed{fill:var(--good)}.idle{fill:var(--soft)}.plot .failure{fill:var(--bad);font-weight:700}
 a{color:var(--mark)}:focus-visible{outline:3px solid var(--mark);outline-offset:2px}
-nav a,nav b{margin-right:1rem}.line{font-size:1.1rem}.chart{width:100%;min-height:170px}
+nav a,nav b{margin-right:1rem}.line{font-size:1.1rem}.chart{width:100%}
+figure[data-chart] .chart{min-height:170px}
 .part>summary{color:inherit;margin-top:1rem}.part>summary>*{display:inline}
 .simulated{border:1px solid var(--doubt);border-radius:.3rem;padding:.4rem .7rem}
 .panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:0 2rem}
@@ -141,7 +142,7 @@ figcaption{font-weight:600;overflow-wrap:anywhere}summary{cursor:pointer;color:v
 .more>a,.more>details{margin-right:1rem}.more>details{display:inline-block;vertical-align:top}.more>details[open]{display:block}
 @media print{:root{color-scheme:light}nav,button,a[download],.more>details{display:none}
 body{max-width:none;margin:0}figure,tr,li{break-inside:avoid}h2,h3,figcaption{break-after:avoid}
-.wide{overflow:visible}table{font-size:.7rem}th,td{padding:.15rem .3rem}.chart{min-height:0}
+.wide{overflow:visible}table{font-size:.7rem}th,td{padding:.15rem .3rem}figure[data-chart] .chart{min-height:0}
 .panels{grid-template-columns:1fr 1fr}}
 @page{size:landscape;margin:12mm}
 """

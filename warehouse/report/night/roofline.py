@@ -31,7 +31,9 @@ def roofline_html(data: Path, night: str) -> Markup:
     answer = asked(data, night, _SHARES)
     known = [row for row in answer.rows if row["used_share"] is not None]
     if not known:
-        reasons = sorted({row["message"] for row in answer.rows}) or ["no run was measured, or no check was kept"]
+        reasons = sorted({row["message"].removeprefix("not checkable: ") for row in answer.rows}) or [
+            "no run was measured, or no check was kept"
+        ]
         why = Markup("<p>No share of the hardware's limits is known: {}.</p>").format("; ".join(reasons))
         return why + _MORE.format(sources_html(answer, "roofline"))
     measures = [
