@@ -15,7 +15,7 @@ from infra.storage import store
 from tests.flows.conftest import Ended, NightFixture, run_nightly
 from warehouse.lake.query import run_sql
 
-pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_api")]
+pytestmark = pytest.mark.usefixtures("nights_without_prefect")
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 
 

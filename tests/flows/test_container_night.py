@@ -12,8 +12,7 @@ from tests.infra.models.tiny import copy_tiny_model
 from warehouse.lake.query import run_sql
 
 
-@pytest.mark.prefect
-@pytest.mark.usefixtures("prefect_api")
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_a_night_from_a_hub_and_an_image_says_which_they_were_and_leaves_neither_running(
     house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,6 +129,7 @@ def test_another_version_than_asked_is_rejected(house: NightFixture) -> None:
     assert codes == [("engine_version_conflict",)]
 
 
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_a_server_that_miscounts_is_never_accepted(house: NightFixture) -> None:
     house.write_suite(fault="miscount")
 

@@ -101,7 +101,7 @@ def test_a_night_on_ones_own_host_ends_with_rows_and_leaves_the_host_as_it_was(h
     assert json.loads((night / "calibration.json").read_bytes())["points"]
 
 
-@pytest.mark.usefixtures("prefect_api")
+@pytest.mark.usefixtures("nights_without_prefect")
 def test_a_connection_cut_in_mid_measure_costs_nothing(house: NightFixture, own: Own) -> None:
     house.write_suite(ttft_ms=300)
     measuring = threading.Event()
