@@ -19,8 +19,10 @@ from bench.night_progress import (
     StageReported,
 )
 from flows.show.night_lines import NightLines
+from infra.clouds.by_name import RENTED
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "terminal.svg"
+CLOUD = next(iter(RENTED))  # the first one, which `default` rents from
 WIDTH = 96
 NOW_S = 1394.0
 STAGES = {
@@ -54,7 +56,7 @@ EXPECTED = {
 def example() -> NightState:
     """A night that measures its fourth run."""
     state = NightState()
-    state.apply(NightBegan("2026-03-01T010000Z", "llama-3.3-70b", "digitalocean", 6, MISSING, EXPECTED))
+    state.apply(NightBegan("2026-03-01T010000Z", "llama-3.3-70b", CLOUD, 6, MISSING, EXPECTED))
     for number, (title, (began_s, ended_s)) in enumerate(STAGES.items()):
         state.apply(StageBegan(number, title, began_s))
         state.apply(StageEnded(number, ended_s))
