@@ -67,7 +67,8 @@ def forecast(
 
 def _why_closed(settings: Settings, target: str) -> str:
     """Why the price at a cloud is unknown."""
-    return RENTED[target].why_closed(settings) or f"no request was sent to {target}"
+    known = RENTED.get(target)  # this computer is none of them
+    return (known and known.why_closed(settings)) or f"no request was sent to {target}"
 
 
 def _price(machine: Machine, now: Price | str, size: MachineKind | None, pinned: PinnedPrice | None) -> Price:
