@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bench.audit.claim import Claim
 from bench.audit.coverage import Coverage, coverage_of
 from bench.audit.evidence import GROUP_EVIDENCE, ROW_EVIDENCE
-from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject, is_beside_others
 from bench.audit.evidence.readings import exact
 from bench.audit.rules import BY_COLUMN, Rule, Scope, Status, Verdict, judge, verdict
 from bench.audit.rules.rule import Range, inside
@@ -101,8 +101,9 @@ def judge_claim(
 
 def status_of_each(evidence: EvidenceByColumn) -> dict[str, Status]:
     """The status of each rule, by column, in the order of the rules."""
+    is_busy = is_beside_others(evidence)
     return {
-        column: judge(rule, value.value if isinstance(value, Observed) else None)
+        column: judge(rule, value.value if isinstance(value, Observed) else None, is_beside_others=is_busy)
         for column, rule in BY_COLUMN.items()
         if (value := evidence.get(column)) is not None
     }
