@@ -114,6 +114,8 @@ def open_warehouse(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     together = _TOGETHER.get()
     if together is not None and together[0] == data:
         with _translating_bucket_errors(), together[1].cursor() as cursor:
+            if lake_location() is not None:
+                cursor.execute("USE warehouse")  # as `connect_to` did: a cursor does not inherit it
             yield cursor
         return
     lake = lake_folder(data)
