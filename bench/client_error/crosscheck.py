@@ -75,9 +75,12 @@ def truth_scenario(workload: Workload) -> Scenario:
 
 
 def driven_by(scenario: Scenario, driver: Driver) -> Scenario:
-    """The same scenario driven by this client; UsageError where the client cannot ask that."""
+    """The same scenario driven by this client; UsageError where the client cannot ask that.
+
+    No load is sized by a probe here: both clients send `request_count` requests.
+    """
     try:
-        workload = Workload.model_validate(scenario.workload.model_dump() | {"driver": driver})
+        workload = Workload.model_validate(scenario.workload.model_dump() | {"driver": driver, "load_s": None})
     except ValidationError as error:
         said = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise UsageError(f"scenario {scenario.name!r} cannot be cross-checked: {said}") from error

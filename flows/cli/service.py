@@ -62,7 +62,7 @@ def status(as_json: JsonFlag = False) -> None:
         raise typer.Exit(1)
 
 
-@commands.command(epilog=examples("nightbench check", "nightbench check --test"))
+@commands.command(epilog=examples("nightbench check", "nightbench --data data check"))
 def check(
     test: Annotated[bool, typer.Option("--test", help="Only send a test message to each address.")] = False,
 ) -> None:

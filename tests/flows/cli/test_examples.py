@@ -39,7 +39,7 @@ BENCH_CLIENT = ROOT / "tests" / "emulators" / "bench_client.py"
 MODEL = "meta-llama/Llama-3.3-70B-Instruct"
 PER_COMMAND = 2
 OF_THE_SERVICE = {"up", "down", "status"}  # start processes that stay: test_scheduled.py runs them
-MAY_FIND_SOMETHING_WRONG = {"run", "audit", "doctor"}  # these exit 1 for what this host or that night is
+MAY_FIND_SOMETHING_WRONG = {"run", "audit", "doctor", "check"}  # these exit 1 for what this host or that night is
 
 
 def examples_of(command: str) -> list[str]:
