@@ -62,9 +62,9 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
 
     settings = read_settings(accept_risk=accept_risk)
     where = _checked_target(settings, suite, target, resume, poc=poc, force=force, apply_rules=apply_rules)
-    _require_folders(settings)
     if where.is_here and not wait:
         MachineLock(settings.machine_lock, settings.data).require_free()  # before Prefect starts
+    _require_folders(settings)
     known = set(store.nights(settings.data))
     handle_stop_signals(settings.data)
     exit_code = 0

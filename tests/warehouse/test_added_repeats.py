@@ -13,6 +13,7 @@ from warehouse.load import load_night
 
 NIGHT = "2026-03-01"
 ROWS = 'SELECT "repeat", verdict, repeats_ended_by FROM measurements ORDER BY "repeat"'
+ASKED = "SELECT DISTINCT half_width_max, scenario_s FROM measurements"
 UNSTABLE = "SELECT DISTINCT status, message FROM findings WHERE code = 'unstable'"
 
 
@@ -44,6 +45,7 @@ def test_repeats_are_added_until_three_after_the_first_agree(tmp_path: Path) -> 
 
     assert [(run.repeat, run.order) for run in added] == [(2, 2), (3, 3)]
     assert list(run_sql(tmp_path, ROWS).rows) == [(repeat, "accepted", "narrow") for repeat in range(4)]
+    assert list(run_sql(tmp_path, ASKED).rows) == [(0.05, 1000.0)]
     ((status, message),) = run_sql(tmp_path, UNSTABLE).rows
     assert status == "PASS"
     assert "3 repeats" in message
