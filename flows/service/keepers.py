@@ -1,10 +1,12 @@
 """What keeps a part of the service running: systemd, where the user has a manager of it, else a detached process."""
 
+import hashlib
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from bench.errors import ServerStartError
 from flows.service.parts import CHECKOUT, MARK, Part, Service
 from infra.clock import SystemClock, poll
 from infra.processes import detached
@@ -79,7 +81,7 @@ class Systemd:
 
     def is_running(self, part: Part) -> bool:
         """Whether the unit is active."""
-        return _systemctl("is-active", "--quiet", self._unit(part)).returncode == 0
+        return _systemctl("is-active", "--quiet", self._unit(part.name)).returncode == 0
 
     def start(self, part: Part) -> None:
         """Write the unit and its environment, and start it now and at each boot."""
@@ -87,22 +89,24 @@ class Systemd:
         environment.touch(mode=0o600)
         environment.write_text(environment_file(part), encoding="utf-8")
         self.units.mkdir(parents=True, exist_ok=True)
-        (self.units / self._unit(part)).write_text(unit_file(part, environment), encoding="utf-8")
+        unit = unit_file(part, environment, after=self._unit("server"))
+        (self.units / self._unit(part.name)).write_text(unit, encoding="utf-8")
         _systemctl("daemon-reload")
-        done = _systemctl("enable", "--now", self._unit(part))
+        done = _systemctl("enable", "--now", self._unit(part.name))
         if done.returncode:
-            raise OSError(f"systemd did not start {self._unit(part)}: {done.stderr.strip()}")
+            raise ServerStartError(f"systemd did not start {self._unit(part.name)}: {done.stderr.strip()}")
 
     def stop(self, part: Part) -> None:
         """Stop the unit, also at the next boot."""
-        _systemctl("disable", "--now", self._unit(part))
+        _systemctl("disable", "--now", self._unit(part.name))
 
     def log(self, part: Part) -> str:
         """The command that prints the journal."""
-        return f"journalctl --user --unit {self._unit(part)}"
+        return f"journalctl --user --unit {self._unit(part.name)}"
 
-    def _unit(self, part: Part) -> str:
-        return f"nightbench-{part.name}.service"
+    def _unit(self, name: str) -> str:
+        """The name of a part's unit; each data folder has units of its own."""
+        return f"nightbench-{name}-{hashlib.sha256(bytes(self.folder)).hexdigest()[:8]}.service"
 
 
 def keeper_of(service: Service) -> Keeper:
@@ -112,16 +116,16 @@ def keeper_of(service: Service) -> Keeper:
     return Detached(service.folder)
 
 
-def unit_file(part: Part, environment: Path) -> str:
-    """The unit of a part.
+def unit_file(part: Part, environment: Path, after: str) -> str:
+    """The unit of a part; the worker starts `after` the unit of the server.
 
     A stop signals the part alone. The watchdog of a lease, which a night starts, must outlive its worker; without
     KillMode a stop kills every process that the unit has started.
     """
-    after = "After=nightbench-server.service\n" if part.name == "worker" else ""
+    order = f"After={after}\n" if part.name == "worker" else ""
     return f"""[Unit]
 Description=Nightbench: {part.does}
-{after}
+{order}
 [Service]
 ExecStart={" ".join(map(_word, part.argv))}
 EnvironmentFile={str(environment).replace("%", "%%")}

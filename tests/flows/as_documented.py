@@ -45,10 +45,11 @@ class AsDocumented:
         return (self.folder / f"{part}.log").read_text("utf-8")
 
     def environment(self) -> dict[str, str]:
-        ours = {name: value for name, value in os.environ.items() if not name.startswith(NOT_OURS)}
+        ours = {name: value for name, value in os.environ.items() if not name.startswith((*NOT_OURS, "DBUS_"))}
         return {
             **ours,
             "HOME": str(self.home),
+            "XDG_RUNTIME_DIR": str(self.home),  # no systemd of this user, who may run a service of their own
             "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
             "NIGHTBENCH_DATA": str(self.home / "data"),
             "NIGHTBENCH_SERVICE_PORT": str(self.port),

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from bench.errors import PortInUseError, UsageError
-from flows.service.keepers import environment_file, unit_file
+from flows.service.keepers import Systemd, environment_file, unit_file
 from flows.service.pages import policy, serve
 from flows.service.parts import Service
 from flows.service.start import down, up
@@ -81,7 +81,7 @@ def test_a_unit_is_one_that_systemd_accepts(
     part = service.parts()[number]
     unit, environment = tmp_path / f"nightbench-{part.name}.service", service.folder / f"{part.name}.env"
     environment.write_text(environment_file(part))
-    unit.write_text(unit_file(part, environment))
+    unit.write_text(unit_file(part, environment, "nightbench-server-x.service"))
 
     checked = subprocess.run(
         ["systemd-analyze", "verify", "--user", "--man=no", str(unit)], capture_output=True, text=True, check=False
@@ -89,6 +89,15 @@ def test_a_unit_is_one_that_systemd_accepts(
 
     assert [line for line in checked.stderr.splitlines() if unit.name in line] == []
     assert "KillMode=process" in unit.read_text()
+
+
+def test_each_data_folder_has_units_of_its_own(tmp_path: Path) -> None:
+    part = Service(Settings(data=tmp_path)).parts()[0]
+
+    logs = {Systemd(tmp_path / name, tmp_path).log(part) for name in ("a", "b")}
+
+    assert len(logs) == 2
+    assert all("nightbench-server-" in log for log in logs)
 
 
 def test_the_environment_of_a_unit_is_read_back_as_it_was(service: Service) -> None:
