@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import httpx2
 
-from bench.errors import NightbenchError, UsageError
+from bench.errors import LedgerError, NightbenchError, UsageError
 from bench.record import NightRecord
 from infra.notices.book import EventBook
 from infra.notices.event import Event
@@ -42,12 +42,19 @@ def notify_of_night(settings: Settings, what: str, say: Say) -> Iterator[NightNo
 
 
 def notify_of_faults(settings: Settings, kinds: Collection[str], faults: Sequence[Event], say: Say) -> None:
-    """Send which faults of these kinds begin and which are over, and what could not be sent before."""
+    """Send which faults of these kinds begin and which are over, and what could not be sent before.
+
+    A book that cannot be used is a warning: what found the faults reports them itself, too.
+    """
     urls = addresses(settings)
-    if urls:
+    if not urls:
+        return
+    try:
         book = EventBook(settings.data.absolute(), urls)
         book.report_standing(kinds, faults)
         send_messages(book, urls, say)
+    except LedgerError as error:
+        say(f"no message was sent: {error}")
 
 
 def send_test(settings: Settings, say: Say) -> int:

@@ -139,6 +139,20 @@ def test_check_sends_a_fault_once_and_that_it_is_over(
     assert sorted(hook.titles) == sorted([*parts, *(f"over: {title}" for title in parts)])
 
 
+def test_check_reports_a_fault_itself_where_the_book_of_events_is_damaged(
+    tmp_path: Path, hook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_NOTIFY_URLS", f"json://{hook.url}/")
+    (tmp_path / "service").mkdir()
+    (tmp_path / "events.sqlite").write_bytes(b"no database" * 100)
+
+    done = CliRunner().invoke(app, ["--data", str(tmp_path), "check"])
+
+    assert done.exit_code == 1
+    assert "the worker of the service is stopped" in done.stdout
+    assert "no message was sent: the ledger " in done.stderr
+
+
 def test_a_test_message_goes_to_each_address_and_exits_1_where_one_does_not_take_it(
     tmp_path: Path, hook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
