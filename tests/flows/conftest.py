@@ -84,6 +84,9 @@ warmup_count = 2
 
 # Speed is never asserted in a test: on a loaded machine windows shrink, and a late client or server says so.
 ABOUT_SPEED = {
+    "busy_host",  # other tests run beside the night
+    "stolen_cpu",
+    "tpot_disagreement",  # beside others it only warns: of a client that gets no CPU, the first token is late
     "bursty_stream",  # a client that gets no CPU reads several events at once
     "duration_short",
     "client_bound",

@@ -22,7 +22,7 @@ SMALLER = {
     "request_count = 24": "request_count = 12",
     "request_count = 30": "request_count = 12",
     "request_count = 48": "request_count = 40",
-    "half_width_max = 0.05": "max_other_cpu_share = 1.0",  # tests run beside it
+    "half_width_max = 0.05\n": "",  # no repeats are added
     "load_s = 4.0\n": "",
     "load_s = 5.0\n": "",
     "load_s = 6.0\n": "",
@@ -33,7 +33,7 @@ SMALLER = {
     "request_rate_per_s = 3.0": "request_rate_per_s = 2.0",
 }
 SHORT = {
-    "half_width_max = 0.05": "max_other_cpu_share = 1.0",
+    "half_width_max = 0.05\n": "",
     "isl = 128\nosl = 64\nconcurrency = 1": "isl = 64\nosl = 16\nconcurrency = 1",
     "request_count = 24": "request_count = 10",
 }

@@ -77,7 +77,7 @@ def test_what_an_earlier_machine_of_the_night_has_cost_counts(settings: Settings
     with record_stage(ledger_file(settings), night, lease.lease_id, "model"):
         pass
 
-    ledger(settings).hold("l-0", "machine-of-l-0", usd_per_hour=1e6)
+    ledger(settings).hold("l-0", "machine-of-l-0", usd_per_hour=1e12)  # more than 2 USD in any time
 
     with (
         pytest.raises(BudgetError, match="was not started"),
