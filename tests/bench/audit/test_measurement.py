@@ -450,6 +450,14 @@ def test_each_rule_passes_before_its_run_is_spoilt(code: str, run: Measured) -> 
     assert _statuses(run)[code] == "PASS"
 
 
+def test_times_that_the_server_contradicts_are_withdrawn_and_reject_no_run() -> None:
+    statuses = _statuses(_timing(mean_itl_s=2.0)(STEADY))
+
+    assert statuses["tpot_disagreement"] == "FAIL"
+    assert _verdict(statuses) != "rejected"
+    assert RULE["tpot_disagreement"].withdraws == ("ttft", "tpot", "itl")
+
+
 def test_every_rule_that_can_warn_is_among_those_seen_to_warn() -> None:
     assert {code for code, *_ in WARNS} == {rule.code for rule in NIGHT_RULES if rule.tolerated != rule.passing}
 

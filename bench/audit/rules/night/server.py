@@ -100,7 +100,6 @@ SERVER_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="tpot_disagreement",
-        only_doubts_on_a_busy_host=True,
         column=ev.TPOT_OVER_SERVER,
         family="client-server",
         passing=(0.9, 1.1),
@@ -108,6 +107,12 @@ SERVER_RULES: tuple[Rule, ...] = (
         sentence="mean time per token is {value:.2f} times the server's own",
         driver="meter",
         is_required=False,
+        scope="metric",
+        withdraws=(
+            "ttft",
+            "tpot",
+            "itl",
+        ),  # the stream's times are not the server's; E2EL and throughput do not need them
         origin=(
             "chosen by Nightbench: 10 % covers the network and the way each side counts; above 25 % they "
             "measured different requests"
