@@ -2,7 +2,6 @@
 
 import hashlib
 import subprocess
-import sys
 
 import yaml
 
@@ -10,6 +9,7 @@ from bench.errors import UsageError
 from flows.service.api import reach
 from flows.service.parts import CHECKOUT, POOL, QUEUE, Service
 from infra.processes.environment import child_environment
+from infra.processes.own_program import own_program
 from infra.reporting import Say
 
 FILE = CHECKOUT / "prefect.yaml"
@@ -57,7 +57,7 @@ def _are_there(service: Service) -> bool:
 
 def _prefect(service: Service, *arguments: str, allowed: str | None = None) -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "prefect", "--no-prompt", *arguments],
+        own_program("prefect", "--no-prompt", *arguments),
         env=child_environment(service.client_environment()),
         cwd=CHECKOUT,
         capture_output=True,

@@ -3,7 +3,6 @@
 import os
 import secrets
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,7 +108,7 @@ class Service:
             "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": self.ui,
             **({} if database is None else {"PREFECT_API_DATABASE_CONNECTION_URL": database.get_secret_value()}),
         }
-        argv, health = _prefect("server", "start"), f"{self.ui}/api/health"
+        argv, health = own_program("prefect", "server", "start"), f"{self.ui}/api/health"
         port = self.settings.service_port
         return Part(
             "server", "Prefect's server and UI", argv, child_environment(own), port, "NIGHTBENCH_SERVICE_PORT", health
@@ -131,9 +130,5 @@ class Service:
             "NIGHTBENCH_DATA": str(self.data),
             "NIGHTBENCH_PAGES_URL": self.settings.pages_url or self.pages,
         }
-        argv = _prefect("worker", "start", "--pool", POOL, "--name", WORKER)
+        argv = own_program("prefect", "worker", "start", "--pool", POOL, "--name", WORKER)
         return Part("worker", "the worker that runs nights", argv, child_environment(own))
-
-
-def _prefect(*arguments: str) -> tuple[str, ...]:
-    return (sys.executable, "-P", "-m", "prefect", *arguments)
