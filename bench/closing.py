@@ -13,6 +13,7 @@ NOISE = frozenset(
         "client_bound_envelope",
     }
 )
+GOOD_VERDICTS = frozenset({"accepted", "suspect"})  # of runs that need nothing from a person
 ORDER = ("accepted", "suspect", "rejected", "failed", "not-run")
 MEANINGS = {
     "accepted": "Accepted runs passed every check, and count in comparisons.",

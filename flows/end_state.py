@@ -5,11 +5,10 @@ from typing import cast
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
+from bench.closing import GOOD_VERDICTS
 from bench.errors import BadRunsError
 from flows.service.parts import SKIPPED
 from warehouse.load import LoadSummary
-
-GOOD_VERDICTS = {"accepted", "suspect"}
 
 
 def ended(summary: LoadSummary) -> LoadSummary:

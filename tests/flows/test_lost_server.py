@@ -7,8 +7,8 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from bench.closing import GOOD_VERDICTS
 from flows.dead_runs import report_dead_runs
-from flows.end_state import GOOD_VERDICTS
 from tests.flows.conftest import NightFixture
 from tests.flows.serving import Service, free_port, is_healthy, migrated, start_server
 from tests.pairs import matrix
