@@ -10,6 +10,7 @@ from bench.search.search import NightSearches
 from infra.loadgen.suite_file import parse_suite_file
 from infra.settings import Settings
 from infra.storage import store
+from tasks.site_notices import site_notices
 from tasks.task import night_task
 from warehouse.lake.gap_retention import drop_old_gaps
 from warehouse.lake.repeat_history import read_precision
@@ -93,7 +94,7 @@ def site(settings: Settings) -> None:
     """Write the static site again, as it is served; where it cannot be written, log why."""
     data = settings.data.absolute()
     try:
-        written = write_site(data, data / "site")
+        written = write_site(data, data / "site", notices=site_notices(data, get_run_logger().warning))
     except NightbenchError as error:
         get_run_logger().warning("the site is not written: %s", error)
         return

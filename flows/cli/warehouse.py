@@ -157,12 +157,16 @@ def site(
 ) -> None:
     """Write the static site: what changed, and a page for each night and each series. Print its start page.
 
-    Imported histories have pages as well. The pages need no server and no network.
+    Imported histories have pages as well. The pages need no server and no network. Beside them stand files for
+    programs: latest.json, a badge, an Atom feed, Parquet files and llms.txt. With --out the feed has no notices of
+    nights and machines, since it may be published.
     """
+    from tasks.site_notices import site_notices  # noqa: PLC0415
     from warehouse.site.write import write_site  # noqa: PLC0415
 
     data = read_settings().data.absolute()
-    written = write_site(data, (out or data / "site").absolute())
+    notices = () if out else site_notices(data, console.warn)
+    written = write_site(data, (out or data / "site").absolute(), notices=notices)
     console.line(f"{written.index}: {written.series_count} series, {written.night_count} nights")
 
 

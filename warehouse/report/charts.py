@@ -36,8 +36,8 @@ def vega_script() -> str:
 @cache
 def templates() -> str:
     """Every kind of chart without its data, by its name, as JSON."""
-    charts = {"trend": _trend(), "pareto": _pareto("tok_per_s_per_gpu", "tok/s per GPU"),
-              "cost": _pareto("usd_per_mtok", "USD per million output tokens")}  # fmt: skip
+    charts = {"trend": _trend(), "pareto": _pareto("tok_per_s_per_gpu", "tok/s per GPU", "is_dominated"),
+              "cost": _pareto("usd_per_mtok", "USD per million output tokens", "is_dominated_by_price")}  # fmt: skip
     return json.dumps(charts, sort_keys=True)
 
 
@@ -75,21 +75,28 @@ def _trend() -> dict[str, Any]:
     return _finished(charts, HEIGHT)
 
 
-def _pareto(column: str, title: str) -> dict[str, Any]:
-    """Throughput or price against the speed of one user: the newest night filled, the earlier one hollow."""
+def _pareto(column: str, title: str, dominated: str) -> dict[str, Any]:
+    """Throughput or price against the speed of one user: the newest nights strong, the earlier ones faint.
+
+    A line joins the points of the frontier; the others, for which the column `dominated` is true, are grey.
+    """
     points = alt.Chart(alt.NamedData(name="points"))
     x = alt.X("tok_per_s_per_user:Q", title="tok/s per user", scale=alt.Scale(zero=False))
     y = alt.Y(f"{column}:Q", title=title, scale=alt.Scale(zero=False))
     shape = alt.Shape("setup:N", title=None, legend=alt.Legend(orient="bottom", columns=1, labelLimit=480))
-    opacity = alt.Opacity("night:O", title="night", scale=alt.Scale(range=[0.35, 1]))
-    by_setup = points.encode(x=x, y=y, detail=["setup:N", "night:N"], opacity=opacity, order="tok_per_s_per_user:Q")
+    ages = alt.Scale(domain=["earlier", "newest"], range=[0.35, 1])
+    opacity = alt.Opacity("when:O", title="night", scale=ages)
+    color = alt.condition(f"datum.{dominated}", alt.value("var(--soft)"), alt.value("var(--mark)"))
     charts = alt.layer(
-        by_setup.mark_line(color="var(--mark)"),
-        points.mark_point(color="var(--mark)", size=50).encode(
-            x=x, y=y, shape=shape, opacity=opacity, tooltip=["scenario:N", "night:N", "load:N"]
+        points.transform_filter(f"!datum.{dominated}")
+        .mark_line(color="var(--mark)")
+        .encode(x=x, y=y, detail="when:N", opacity=opacity, order="tok_per_s_per_user:Q"),
+        points.mark_point(size=50).encode(
+            x=x, y=y, shape=shape, opacity=opacity, color=color,
+            tooltip=["setup:N", "scenario:N", "night:N", "load:N", f"{dominated}:N"],
         ),
         points.mark_text(color="var(--ink)", dy=-9, fontSize=10).encode(x=x, y=y, text="load:N"),
-    )
+    )  # fmt: skip
     return _finished(charts, 220)
 
 

@@ -32,17 +32,35 @@ def no_address(_source: str, _series: str) -> str:
 
 def feed_html(changes: Iterable[Row], address: Address = no_address) -> Markup:
     """The events as a list, the newest first; nothing without events."""
-    rows = sorted(changes, key=lambda row: row["event_id"])
-    events = [list(group) for _, group in groupby(rows, key=lambda row: row["event_id"])]
-    events.sort(key=lambda event: (max(row["first_bad_at"] for row in event), event[0]["event_id"]), reverse=True)
+    events = events_of(changes)
     listed = joined(_event_html(event, address) for event in events)
     return Markup("<ol class='events'>{}</ol>").format(listed) if events else NOTHING
 
 
+def events_of(changes: Iterable[Row]) -> list[list[Row]]:
+    """The changes of each event together, the newest event first; in each the largest effect first."""
+    rows = sorted(changes, key=lambda row: (row["event_id"], -abs(row["effect_pct"])))
+    events = [list(group) for _, group in groupby(rows, key=lambda row: row["event_id"])]
+    events.sort(key=lambda event: (max(row["first_bad_at"] for row in event), event[0]["event_id"]), reverse=True)
+    return events
+
+
+def state_of(event: Sequence[Row]) -> str:
+    """The most serious state of an event's series."""
+    return min((str(row["state"]) for row in event), key=lambda one: _BEFORE.get(one, len(_BEFORE)))
+
+
+def headline(event: Sequence[Row]) -> str:
+    """One event in a line: `tpot_p50_ms +9.1 %, worse, confirmed: m/fp8/chat, and 3 more`."""
+    first = event[0]
+    others = f", and {len(event) - 1} more" if len(event) > 1 else ""
+    said = f"{first['metric']} {_effect(first)}, {first['direction']}, {state_of(event)}"
+    return f"{said}: {first['series']}{others}"
+
+
 def _event_html(event: Sequence[Row], address: Address) -> Markup:
     """One event, represented by the series with the largest effect."""
-    first = max(event, key=lambda row: abs(row["effect_pct"]))
-    state = min((row["state"] for row in event), key=lambda one: _BEFORE.get(one, len(_BEFORE)))
+    first, state = event[0], state_of(event)
     others = f", and {len(event) - 1} more" if len(event) > 1 else ""
     until = f" until {_night(first['until'])}" if first["until"] else ""
     note = f" Note of {first['acknowledged_by']}: {first['note']}." if first["note"] else ""

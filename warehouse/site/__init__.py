@@ -1,1 +1,1 @@
-"""The static site: one page for each night and each series, and what changed."""
+"""The static site: one page for each night and each series, what changed, and files for programs."""

@@ -124,20 +124,56 @@ FROM measurements WHERE verdict = 'failed' GROUP BY stage ORDER BY runs DESC
     ),
 )
 
-PARETO = """
-WITH nights AS (
-    SELECT DISTINCT night FROM measurements ORDER BY night DESC LIMIT 31
+# One row a load in two nights of each setup: its newest, and the one 30 days before (of a younger setup its first).
+POINTS = """
+WITH loads AS (
+    SELECT model, "precision", coalesce(machine_kind, 'unknown') AS machine,
+        coalesce(any_value(gpu_count), 0) || 'x' || coalesce(any_value(gpus[1]), 'cpu') AS gpus,
+        engine, arg_max(engine_version_found, started_at) AS engine_version, isl, osl, night, scenario,
+        any_value(coalesce(concurrency_asked::VARCHAR, request_rate_per_s_asked || '/s', '')) AS "load",
+        min(started_at) AS measured_at,
+        avg(1000 / tpot_p50_ms) AS tok_per_s_per_user,
+        avg(output_throughput_tok_per_s / greatest(coalesce(gpu_count, 1), 1)) AS tok_per_s_per_gpu,
+        avg(usd_per_mtok_output) AS usd_per_mtok, avg(joules_per_output_token) AS joules_per_token,
+        avg(goodput_tok_per_s) AS goodput_tok_per_s
+    FROM accepted WHERE tpot_p50_ms > 0
+    GROUP BY model, "precision", machine_kind, engine, isl, osl, night, scenario, scenario_id
+), dated AS (
+    SELECT *, min(measured_at) OVER (PARTITION BY model, "precision", machine, engine, isl, osl, night) AS night_at
+    FROM loads
+), compared AS (
+    SELECT *, max(night_at) OVER setup AS newest_at, min(night_at) OVER setup AS first_at
+    FROM dated WINDOW setup AS (PARTITION BY model, "precision", machine, engine, isl, osl)
+), chosen AS (
+    SELECT *,
+        coalesce(max(night_at) FILTER (night_at <= newest_at - INTERVAL 30 DAY) OVER setup, first_at) AS earlier_at
+    FROM compared WINDOW setup AS (PARTITION BY model, "precision", machine, engine, isl, osl)
 )
-SELECT
-    concat_ws(' ', model, "precision", coalesce(any_value(gpu_count), 0) || 'x' || coalesce(any_value(gpus[1]), 'cpu'),
-        engine) AS setup,
-    night, scenario,
-    any_value(coalesce(concurrency_asked::VARCHAR, request_rate_per_s_asked || '/s', '')) AS "load",
-    avg(1000 / tpot_p50_ms) AS tok_per_s_per_user,
-    avg(output_throughput_tok_per_s / greatest(coalesce(gpu_count, 1), 1)) AS tok_per_s_per_gpu,
-    avg(usd_per_mtok_output) AS usd_per_mtok, avg(joules_per_output_token) AS joules_per_token
-FROM accepted
-WHERE night IN (SELECT unnest([min(night), max(night)]) FROM nights) AND tpot_p50_ms > 0 AND is_control IS NOT TRUE
-GROUP BY model, "precision", engine, night, scenario, scenario_id
-ORDER BY setup, night, tok_per_s_per_user
+SELECT concat_ws(' ', model, "precision", gpus, engine) AS setup, * EXCLUDE (night_at, newest_at, first_at, earlier_at),
+    if(night_at = newest_at, 'newest', 'earlier') AS "when"
+FROM chosen WHERE night_at IN (newest_at, earlier_at)
+ORDER BY setup, isl, osl, night, tok_per_s_per_user, scenario
+"""
+
+# What came of the newest try of each setup.
+TRIED = """
+WITH tries AS (
+    SELECT model, "precision", coalesce(machine_kind, 'unknown') AS machine, engine, isl, osl, night, verdict
+    FROM measurements WHERE is_control IS NOT TRUE
+    QUALIFY night = max(night) OVER (PARTITION BY model, "precision", machine_kind, engine, isl, osl)
+), rented AS (
+    SELECT night, kind AS machine, bool_or(outcome = 'no-capacity') AND NOT bool_or(outcome = 'rented') AS was_full
+    FROM attempts GROUP BY night, kind
+)
+SELECT model, "precision", tries.machine, engine, isl, osl, tries.night, count(*) AS runs,
+    CASE
+        WHEN bool_or(verdict = 'accepted') THEN 'accepted'
+        WHEN bool_or(was_full) THEN 'no capacity'
+        WHEN bool_or(verdict = 'suspect') THEN 'suspect'
+        WHEN bool_or(verdict = 'rejected') THEN 'rejected'
+        WHEN bool_or(verdict = 'failed') THEN 'failed'
+        ELSE 'not run'
+    END AS result
+FROM tries LEFT JOIN rented ON rented.night = tries.night AND rented.machine = tries.machine
+GROUP BY ALL ORDER BY ALL
 """

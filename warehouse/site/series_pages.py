@@ -55,11 +55,12 @@ def write_series(data: Path, out: Path, changes: Sequence[Row], panels: int) -> 
         body = panels_html([_panel(one, of_key, page, "") for one in metrics])
         heads = Markup("<p>Source: {}. {}.</p>").format(source, _nights(metrics))
         address = f"series/{page}.html"
-        write_if_changed(out / address, page_html(data, address, name, heads + body))
+        newest = max(one.points[-1].at for one in metrics)
+        write_if_changed(out / address, page_html(data, address, name, heads + body, newest))
         listed.rows.append(_row(metrics, page, sum(len(of_key[one.key]) for one in metrics if one.key in of_key)))
         listed.panels |= {one.key: _panel(one, of_key, page, "series/") for one in metrics if one.key in shown}
-        listed.newest = max(filter(None, [listed.newest, *(one.points[-1].at for one in metrics)]))
-    write_if_changed(out / "series" / "index.html", _index(data, listed.rows, changes))
+        listed.newest = max(filter(None, [listed.newest, newest]))
+    write_if_changed(out / "series" / "index.html", _index(data, listed, changes))
     return listed
 
 
@@ -88,9 +89,9 @@ def _row(metrics: Sequence[Series], page: str, changes: int) -> Markup:
     )
 
 
-def _index(data: Path, rows: Sequence[Markup], changes: Sequence[Row]) -> str:
-    table = grid_html(("series", "source", "metrics", "nights", "changes", "newest night"), rows) if rows else _NONE
+def _index(data: Path, listed: SeriesList, changes: Sequence[Row]) -> str:
+    heads = ("series", "source", "metrics", "nights", "changes", "newest night")
+    table = grid_html(heads, listed.rows) if listed.rows else _NONE
     feed = feed_html(changes, series_address_from_folder)
-    return page_html(
-        data, "series/index.html", "Series", table + (section("Changes of all nights", feed) if feed else NOTHING)
-    )
+    body = table + (section("Changes of all nights", feed) if feed else NOTHING)
+    return page_html(data, "series/index.html", "Series", body, listed.newest)

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -93,7 +94,7 @@ def test_the_scripts_are_one_file_for_all_pages(site: Path) -> None:
     vega, *others = sorted(path.name for path in (site / "assets").iterdir())[::-1]
 
     assert vega.startswith("vega-")
-    assert others == ["save.js", "draw.js"]
+    assert others == ["save.js", "draw.js", "age.js"]
     assert sum("<figure data-chart" in path.read_text() for path in site.rglob("*.html")) > 3
     assert all(path.stat().st_size < 100_000 for path in site.rglob("*.html"))
 
@@ -113,6 +114,19 @@ def test_an_own_night_has_its_line_its_page_and_its_pareto(own: Path) -> None:
     assert "data-chart='pareto'" in page
     assert "data-chart='cost'" in page
     assert (own / "night" / f"{NIGHT}.html").exists()
+
+
+@pytest.mark.parametrize("which", ["site", "own"])
+def test_every_page_says_of_when_its_data_is(which: str, request: pytest.FixtureRequest) -> None:
+    folder: Path = request.getfixturevalue(which)
+    pages = [path for path in folder.rglob("*.html") if path.parent.name != "data-docs" and path.stem != "2020-01-01"]
+
+    assert len(pages) > 5
+    for page in pages:
+        said = re.search(r"Data of <time datetime='([^']+)'>", page.read_text())
+        assert said is not None, page
+        assert datetime.fromisoformat(said[1]).tzinfo is not None
+        assert "assets/age.js'></script>" in page.read_text()
 
 
 def test_writing_the_site_again_changes_no_file_and_keeps_other_pages(
