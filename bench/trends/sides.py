@@ -1,8 +1,8 @@
 """Two sides of a comparison: which leases each has, which series of both belong together, and what is refused."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 
@@ -22,7 +22,9 @@ from bench.trends.series import STACK_FIELDS, Point, SeriesKey
 Facts = Mapping[str, str]
 # What makes a series. Of the terms that may be compared, a side that names one is paired without it.
 IDENTITY = ("source", "model", "precision", "gpu", "parallelism", "scenario", "engine", "client")
-COMPARED = frozenset({"gpu", "parallelism", "engine", "variant"})
+COMPARED = frozenset({"gpu", "parallelism", "engine", "variant", "machine"})
+_OF_MACHINE = frozenset({"gpu", "parallelism"})  # another machine has other ones
+_TAGS = frozenset({"variant", "machine"})  # the name of a scenario ends with theirs
 # A number is compared only where these are equal; the others of the stack are listed beside the pair.
 REQUIRED = ("workload", "method_version", "client", "client_version", "arrivals", "repeats", "model_revision")
 ORDER: tuple[Verdict, ...] = ("loss", "gain", "changed", "inconclusive", "within one lease", "equivalent")
@@ -71,11 +73,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A series that is not compared, why, and of how many metrics."""
+    """A series that is not compared, why, and of how many metrics; `missing_on`: the side, A or B, that lacks it."""
 
     series: str
     reason: str
     metrics: int
+    missing_on: str | None = None
+    scenario: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,14 +106,16 @@ def compare_sides(leases: Iterable[Lease], one: Side, other: Side) -> Compared:
             if side.has(lease.facts):
                 found[_name(lease, paired_by), lease.key.metric][place].append(lease)
     named = {*one.patterns, *other.patterns}
-    pairs, refused = list[Pair](), defaultdict[tuple[str, str], int](int)
+    pairs, refused = list[Pair](), list[Refusal]()
     for (name, metric), (left, right) in found.items():
-        reason = _refusal(left, right, named)
-        if reason is not None:
-            refused[name, reason] += 1
+        refusal = _refusal(name, left, right, named)
+        if refusal is not None:
+            refused.append(refusal)
             continue
         pairs.append(_pair(name, metric, left, right, series))
-    return Compared(judged(pairs), tuple(Refusal(*key, count) for key, count in sorted(refused.items())))
+    counts = Counter(refused)
+    ordered = sorted(counts, key=lambda one: (one.series, one.reason))
+    return Compared(judged(pairs), tuple(replace(one, metrics=counts[one]) for one in ordered))
 
 
 def judged(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
@@ -135,7 +141,8 @@ def _setup(lease: Lease) -> tuple[str, ...]:
 
 def _paired_by(one: Side, other: Side) -> tuple[str, ...]:
     named = COMPARED & {*one.patterns, *other.patterns}
-    scenario = ["bare_scenario"] if "variant" in named else ["scenario"]
+    scenario = ["bare_scenario"] if named & _TAGS else ["scenario"]
+    named |= _OF_MACHINE if "machine" in named else frozenset()
     return (*(name for name in IDENTITY if name not in named and name != "scenario"), *scenario)
 
 
@@ -143,15 +150,17 @@ def _name(lease: Lease, paired_by: Sequence[str]) -> str:
     return "/".join(lease.facts[name] for name in paired_by if name in lease.facts)
 
 
-def _refusal(left: Sequence[Lease], right: Sequence[Lease], named: set[str]) -> str | None:
+def _refusal(series: str, left: Sequence[Lease], right: Sequence[Lease], named: set[str]) -> Refusal | None:
+    """Why a metric of a series is not compared; it stands for one metric."""
     if not left or not right:
-        return f"only {'B' if right else 'A'} has it"
+        has, lacks = ("B", "A") if right else ("A", "B")
+        return Refusal(series, f"only {has} has it", 1, lacks, known(left or right, "scenario"))
     if {lease.name for lease in left} & {lease.name for lease in right}:
-        return "both sides have the same lease: name sides that do not overlap"
+        return Refusal(series, "both sides have the same lease: name sides that do not overlap", 1)
     for name in REQUIRED:
         one, other = known(left, name), known(right, name)
         if name not in named and one != other:
-            return f"{name} differs: {one or 'unknown'} and {other or 'unknown'}"
+            return Refusal(series, f"{name} differs: {one or 'unknown'} and {other or 'unknown'}", 1)
     return None
 
 

@@ -19,7 +19,6 @@ from flows.cli import (
     compare,
     demo,
     doctor,
-    engine,
     export,
     machines,
     nights,
@@ -43,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-NIGHTS = (demo, nights, pages, service, pin, engine, machines, bucket)
+NIGHTS = (demo, nights, pages, service, pin, machines, bucket)
 RESULTS = (warehouse, trends, compare, bisect, audit, export, client, doctor)
 for module in (*NIGHTS, *RESULTS):
     app.add_typer(module.commands)

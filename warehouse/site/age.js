@@ -1,4 +1,4 @@
-// Says beside each time how long ago it is, counted when the page is read; data of more than two days ago is coloured.
+// Adds to each time how long ago it is, counted when the page is read; data of more than two days ago is coloured.
 (() => {
   const units = [["day", 24], ["hour", 1]];
   const ago = (hours) => {

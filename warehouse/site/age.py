@@ -1,6 +1,6 @@
 """How old the data of a page is: the time of its newest measurement, and a script that says how long ago that is now.
 
-The age is counted when the page is read: a page that nobody writes any more says so by itself.
+The age is counted when the page is read, so a page that is no longer renewed shows its age too.
 """
 
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What a text on the command line chooses of the warehouse: a night, an engine version, a GPU, a suite, a variant."""
+"""What a text on the command line chooses of the warehouse: a night, a version, a suite, a variant, a machine."""
 
 import glob
 from collections.abc import Sequence
@@ -11,12 +11,17 @@ from bench.trends.sides import Facts, Lease, Side
 from bench.wording import counted
 from warehouse.lake.query import ask
 
-BARE = ("night", "engine_version", "gpu", "suite", "variant")  # what a text without `=` may be
-KEYS = (*BARE, "engine", "model", "precision", "parallelism", "scenario", "client", "source", "lease_id", *STACK_FIELDS)
+# What a text without `=` may be. The last two only where it is nothing else: a machine may be called as a suite is.
+BARE = ("night", "engine_version", "gpu", "suite", "variant", "machine", "image")
+_LAST = frozenset({"machine", "image"})
+_MORE = ("engine", "model", "precision", "parallelism", "scenario", "client", "source", "lease_id")
+KEYS = tuple(dict.fromkeys((*BARE, *_MORE, *STACK_FIELDS)))
 
 _VERDICTS = """
 SELECT verdict, count(*), max(night) FROM measurements
-WHERE is_control IS NOT TRUE AND list_contains([night, engine_version_found, suite, gpus[1]], $1)
+WHERE is_control IS NOT TRUE AND list_contains(
+    [night, engine_version_found, suite, gpus[1], coalesce(machine, machine_kind), image_digest], $1
+)
 GROUP BY verdict ORDER BY verdict
 """
 
@@ -78,9 +83,12 @@ def _key_of(text: str, facts: Sequence[Facts]) -> str:
     found = [name for name in BARE if text in known[name]]
     if not found:
         raise UsageError(
-            f"{text!r} is not a night, engine version, GPU, suite or variant of the warehouse; "
+            f"{text!r} is not a night, engine version, GPU, suite, variant, machine or image of the warehouse; "
             f"{_near(text, BARE, facts)}"
         )
+    if set(found) == {"variant", "machine"}:
+        return "machine"  # whose name the scenarios have as a tag
+    found = [name for name in found if name not in _LAST] or found
     if len(found) > 1:
         raise UsageError(f"{text!r} is ambiguous: write {' or '.join(f'{name}={text}' for name in found)}")
     return found[0]

@@ -16,9 +16,11 @@ from bench.wording import counted
 from warehouse.trends.beside_published import compare_published, is_published
 from warehouse.trends.choose import choose_measured
 from warehouse.trends.leases import history_leases, own_leases
+from warehouse.trends.missing import Missing, missing_of
 
 NO_LOSS = "one lease says nothing of the noise between leases, so that no loss can be confirmed there"
 VALUES_SHOWN = 3  # of a field
+_REFUSED = ("series", "reason", "metrics")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Comparison:
     one: str
     other: str
     found: Compared
+    missing: Sequence[Missing] = ()
 
     @property
     def exit_code(self) -> int:
@@ -56,7 +59,8 @@ class Comparison:
             "p_max": SUSPECT_P,
             "geometric_means": geometric_means(self.found.pairs),
             "pairs": [pair_row(pair) for pair in self.found.pairs],
-            "refused": [vars(one) for one in self.found.refused],
+            "missing": [vars(one) for one in self.missing],
+            "refused": [{name: getattr(one, name) for name in _REFUSED} for one in self.found.refused],
         }
 
 
@@ -73,7 +77,8 @@ def compare(data: Path, one: str, other: str) -> Comparison:
     except UsageError:
         leases += history_leases(data)
         sides = [choose_measured(data, text, leases) for text in (one, other)]
-    return Comparison(one, other, compare_sides(leases, *sides))
+    found = compare_sides(leases, *sides)
+    return Comparison(one, other, found, missing_of(data, found.refused, *sides))
 
 
 def pair_row(pair: Pair) -> dict[str, Any]:

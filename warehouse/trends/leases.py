@@ -22,7 +22,8 @@ WITH facts AS (
         coalesce(any_value(gpu_count), 0) || 'x tp' || coalesce(any_value(tp_size), 1) || '-pp'
             || coalesce(any_value(pp_size), 1) || '-dp' || coalesce(any_value(dp_size), 1)
             || coalesce('-ep' || any_value(ep_size), '') AS parallelism,
-        any_value(scenario) AS scenario, any_value(engine) AS engine, any_value(driver) AS client,
+        any_value(scenario) AS scenario, any_value(coalesce(machine, machine_kind)) AS machine,
+        any_value(engine) AS engine, any_value(driver) AS client,
         any_value(catalog_model) AS catalog_model, any_value(catalog_gpu) AS catalog_gpu,
         any_value(gpu_count) AS gpu_count, any_value(isl) AS isl, any_value(osl) AS osl,
         any_value(if(arrivals = 'batch', request_count, concurrency_asked)) AS "load"

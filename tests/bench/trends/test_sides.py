@@ -87,6 +87,18 @@ def test_variants_of_a_scenario_are_compared() -> None:
     assert [pair.verdict for pair in compare_sides(leases, *sides).pairs] == ["gain"]
 
 
+def test_machines_are_compared_although_their_gpus_and_the_names_of_their_scenarios_differ() -> None:
+    leases = [
+        *nights(range(5), 100, scenario="chat@mi", machine="mi", gpu="MI300X", parallelism="8x tp8"),
+        *nights(range(5, 10), 90, scenario="chat@h2", machine="h2", gpu="H200", parallelism="4x tp4"),
+        *nights(range(10, 12), 90, scenario="only@h2", machine="h2", gpu="H200", parallelism="4x tp4"),
+    ]
+    found = compare_sides(leases, Side("a", {"machine": "mi"}), Side("b", {"machine": "h2"}))
+
+    assert [pair.verdict for pair in found.pairs] == ["gain"]
+    assert [(one.missing_on, one.scenario) for one in found.refused] == [("A", "only@h2")]
+
+
 def test_among_many_equal_pairs_few_losses_are_found_by_chance() -> None:
     """The share of comparisons of forty pairs that name any loss where nothing changed."""
     lost = 0

@@ -71,3 +71,32 @@ def test_a_night_of_suspect_runs_is_not_compared_and_the_error_says_why(doubted:
 
 def test_a_version_that_is_known_of_suspect_runs_alone_can_be_bisected(doubted: Path) -> None:
     assert known_versions(doubted) == ["0.32.0+mine"]
+
+
+NEXT = "2026-03-02"
+
+
+@pytest.fixture(scope="module")
+def thinned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two nights of three scenarios: the second lacks one by a failure, and was planned without another."""
+    data = tmp_path_factory.mktemp("thinned")
+    shapes = {"chat": Shape(), "long": Shape(tokens=9), "gone": Shape(tokens=10)}
+    for name, scenarios in ((NIGHT, ("chat", "long", "gone")), (NEXT, ("chat", "long"))):
+        night = write_night(data, name, {one: shapes[one] for one in scenarios})
+        for run in night.runs:
+            is_failed = (name, run.scenario.name) == (NEXT, "long")
+            told = Told("failed", "server", "out of memory") if is_failed else Told()
+            write_run(data, night, run, shapes[run.scenario.name], told)
+        load_night(data, name)
+    return data
+
+
+def test_what_a_night_lacks_is_said_with_its_reason(thinned: Path) -> None:
+    rows = compare(thinned, NIGHT, NEXT).answer()["missing"]
+
+    assert {row["side"] for row in rows} == {"B"}
+    assert {(row["series"].rpartition("/")[2], row["why"]) for row in rows} == {
+        ("long", "1 failed: out of memory"),
+        ("gone", "not planned"),
+    }
+    assert {row["side"] for row in compare(thinned, NEXT, NIGHT).answer()["missing"]} == {"A"}
