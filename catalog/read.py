@@ -11,7 +11,7 @@ from bench.catalog.catalog import Catalog
 from bench.catalog.csv_rows import CsvRow
 from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
-from bench.catalog.rows import CanaryFloor, CatalogModel, Gpu, MachineKind, Speed, Spelling
+from bench.catalog.rows import CanaryFloor, CatalogModel, Gpu, HeaderWord, MachineKind, Speed, Spelling
 from bench.engines.rules import EngineRule
 from bench.suite.machine import hardware_of
 
@@ -70,6 +70,12 @@ def read_prices() -> tuple[PastPrice, ...]:
 def read_spellings() -> tuple[Spelling, ...]:
     """What published tables call their metrics and columns."""
     return _rows(Spelling, "spellings.csv")
+
+
+@cache
+def read_header_words() -> tuple[HeaderWord, ...]:
+    """The words of which the headers of published tables are made."""
+    return _rows(HeaderWord, "header_words.csv")
 
 
 def machine_size(target: str | None, kind: str) -> MachineKind | None:

@@ -175,7 +175,7 @@ _OF_ONE_NIGHT = frozenset({read_titled_blocks, read_dated_results})
 def _is_known_result(document: Document, options: HistoryOptions) -> bool:
     """Whether a CSV is a result of one run, in a format that the importer knows, and no history."""
     from warehouse.importers import FORMATS  # noqa: PLC0415 - the importers of single results
-    from warehouse.importers.claims_table.wide import FORMAT as WIDE_TABLE  # noqa: PLC0415
+    from warehouse.importers.claims_table.any_table import FORMAT as WIDE_TABLE  # noqa: PLC0415
 
     if is_long_table(document):
         return False

@@ -266,6 +266,8 @@ class Claim:
     unread: Mapping[str, object] = field(default_factory=dict)
     not_read: tuple[NotRead, ...] = ()
     bounds: tuple[Bound, ...] = ()  # `about 900` also has its number in `said` or `latency_s`
+    # Where each number of a table stands, by its name as the coverage has it: which table of the file, row, column.
+    cells: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     # Codes that must be checkable for the row to be accepted: what this format can give.
     required: frozenset[str] = frozenset()
 

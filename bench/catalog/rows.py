@@ -152,3 +152,14 @@ class Spelling(CsvRow):
     def candidates(self) -> tuple[str, ...]:
         """Our names that these words may mean."""
         return tuple(self.means.split("|"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeaderWord(CsvRow):
+    """Words of which the headers of published tables are made: what is measured, of which tokens, per what."""
+
+    KEY: ClassVar = ("words",)
+
+    kind: Literal["quantity", "tokens", "per", "statistic", "ignored"]
+    words: str  # in lower case, as warehouse.importers.parsing.printed_units.split_name leaves them
+    means: str | None  # None: nothing

@@ -10,8 +10,8 @@ from warehouse.importers.aiperf import raw as aiperf_raw
 from warehouse.importers.aiperf import report as aiperf
 from warehouse.importers.aiperf import runs as aiperf_runs
 from warehouse.importers.aiperf import slices as aiperf_slices
+from warehouse.importers.claims_table import any_table
 from warehouse.importers.claims_table import table as claims_table
-from warehouse.importers.claims_table import wide as claims_table_wide
 from warehouse.importers.format import Format
 from warehouse.importers.guidellm import report as guidellm
 from warehouse.importers.inference_perf import alone as inference_perf_alone
@@ -64,10 +64,10 @@ FORMATS: tuple[Format, ...] = (
     *mad.MAD_FORMATS,
     claims_table.FORMAT,
     telemetry.FORMAT,
-    claims_table_wide.FORMAT,
+    any_table.FORMAT,
 )
 
-_NAMES_ITS_COLUMNS = (claims_table.FORMAT, claims_table_wide.FORMAT)
+_NAMES_ITS_COLUMNS = (claims_table.FORMAT, any_table.FORMAT)
 
 
 def read_claims(document: Document) -> Iterator[Claim]:

@@ -29,8 +29,9 @@ or the bars of a Markdown table.
 - Wide: each row is one claim, and each metric has a column. A wide table has a column for the model or the GPU.
 
 Names of columns and metrics are compared in lower case. Spaces, underscores and hyphens count as one space. A colon at
-the end is left out, and so is a unit that is in brackets or last. Otherwise a name matches exactly or not at all. The
-audit names each column, metric and value that it does not read, with the nearest name of this page.
+the end is left out, and so is a unit that is in brackets or last. A name that is not listed is read if each of its
+words is in `catalog/header_words.csv` and together they name one metric. The audit names each column, metric and value
+that it does not read, with the nearest name of this page.
 """
 _VALUES = """
 ## Values

@@ -12,7 +12,7 @@ from bench.audit.evidence.rates import mean_isl, mean_osl, output_tok_per_s, tot
 
 # What a table says beside its columns of who measured and when, as it stands in `Claim.unread`.
 _ORIGIN = ("source", "url_or_title", "system", "provider")
-_TABLES = frozenset({"claims-table", "claims-table-wide"})  # formats whose rows may be of many machines
+_TABLES = frozenset({"claims-table", "table"})  # formats whose rows may be of many machines
 # Notes are free text, but `request_rate=16` in them is a setting; these are what came out, not what was set.
 _SETTING = re.compile(r"([\w./-]+(?: [\w./-]+)*)\s*=\s*([^;,]*)")
 _RESULTS = frozenset({"completed", "failed", "total_in", "total_out", "status", "phase", "n"})

@@ -36,7 +36,7 @@ def cost_identity(claim: Claim, subject: Subject) -> EvidenceByColumn:
         return {ev.COST_RATIO: lacking} | _unstated(claim, {})
     computed = _computed(claim, claim.asked.usd_per_hour)
     if computed:
-        return _identity(of_which, computed) | _unstated(claim, computed)
+        return _unstated(claim, computed) | _identity(of_which, computed)
     lowest = min([*of_which.values(), *([] if said.usd_per_mtok_unstated is None else [said.usd_per_mtok_unstated])])
     return _beyond_peak(claim, subject, lowest) | _unstated(claim, computed)
 
@@ -96,13 +96,22 @@ def nearest(stated: float, computed: float) -> float:
 
 
 def _unstated(claim: Claim, computed: Mapping[str, float]) -> EvidenceByColumn:
-    """A cost that does not say of which tokens, with those that it fits."""
+    """A cost that does not say of which tokens: those that it fits, or how far it is from the nearest."""
     usd = claim.said.usd_per_mtok_unstated
     if usd is None:
         return {}
     fits = [which for which, own in computed.items() if COST_LOW <= nearest(usd, own) <= COST_HIGH]
     said = f"it fits {' and '.join(fits)} tokens" if fits else "it fits no known throughput"
-    return {ev.REMARKED_COST_DENOMINATOR_UNSTATED: Observed(1.0, f"{usd:g} USD per million tokens: {said}")}
+    told = Observed(1.0, f"{usd:g} USD per million tokens: {said}")
+    remark: EvidenceByColumn = {ev.REMARKED_COST_DENOMINATOR_UNSTATED: told}
+    if fits or not computed:
+        return remark
+    # Prompts may be unknown, and then so is the cost of all tokens together, which is less than that of the answers.
+    if "total" not in computed and usd < computed.get("output", 0.0):
+        return remark
+    each = sorted(computed, key=lambda name: abs(math.log(max(nearest(usd, computed[name]), 1e-9))))
+    found = [_identity({which: usd}, {which: computed[which]}) for which in each]
+    return remark | next((one for one in found if ev.COST_UNIT_RATIO in one), found[0])
 
 
 def token_units(claim: Claim, _subject: Subject) -> EvidenceByColumn:

@@ -158,7 +158,7 @@ def test_a_table_with_a_column_for_each_metric_is_one_claim_per_row() -> None:
     first, second = claims_of("vendor.csv", WIDE)
 
     assert (first.lineage.format, first.lineage.place, first.asked.gpu, first.asked.gpu_count) == (
-        *("claims-table-wide", "line 2", "H100 SXM"),
+        *("table", "line 2", "H100 SXM"),
         8,
     )
     assert first.latency("ttft", "mean") == pytest.approx(0.1055)

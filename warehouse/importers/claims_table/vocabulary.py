@@ -1,4 +1,4 @@
-"""Find what the name of a metric or column means: exactly, by catalog/spellings.csv."""
+"""Find what the name of a metric or column means: exactly, by catalog/spellings.csv, else by the words in it."""
 
 import difflib
 import re
@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import Literal
 
 from catalog.read import read_spellings
+from warehouse.importers.claims_table.words import understood
 from warehouse.importers.parsing.printed_units import Unit, split_name, split_unit
 
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
@@ -80,7 +81,11 @@ def _found(words: str, unit: Unit | None) -> tuple[str, ...] | None:
         means = OF_UNIT.get(unit.dimension) if unit else None
         return tuple(means.split("|")) if means else None
     table = _table("metric")
-    return table.find(words, unit) or _statistic_of(words, unit, table)
+    exact = table.find(words, unit) or _statistic_of(words, unit, table)
+    # `Decode tok/s` may be of all users or of one; `Decode tok/s/GPU` is of neither.
+    is_told_by_unit = unit is not None and unit.dimension.endswith(("/gpu", "/user")) and len(exact or ()) > 1
+    by_words = understood(words, unit) if exact is None or is_told_by_unit else None
+    return by_words.candidates if by_words and by_words.score == 1 else exact
 
 
 @lru_cache(maxsize=1024)
@@ -91,7 +96,10 @@ def column_of(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def nearest(name: str, *kinds: Literal["metric", "column"]) -> str | None:
-    """The spelling of these kinds that is nearest to this name; None if none is near."""
+    """The spelling of these kinds that is nearest to this name, by its words or its letters; None if none is near."""
+    by_words = understood(*split_name(name)) if "metric" in kinds else None
+    if by_words is not None and by_words.score >= _CUTOFF:
+        return by_words.candidates[0]
     spellings = {words: spelling for kind in kinds for words, spelling in _table(kind).spellings.items()}
     found = difflib.get_close_matches(split_name(name)[0], spellings, n=1, cutoff=_CUTOFF)
     return spellings[found[0]] if found else None

@@ -20,6 +20,8 @@ import orjson
 
 from bench.errors import UnknownFormatError, UnreadableResultError
 from warehouse.importers.parsing.delimited import cells_of
+from warehouse.importers.tables.every import tables_of
+from warehouse.importers.tables.table import Table
 
 BYTES_MAX = 1 << 30  # packed and unpacked; parsed JSON takes about eight times as much memory
 # From here on a file is parsed by orjson, in a half of the time and without a copy as text. It keeps the last of two
@@ -47,6 +49,8 @@ class Document:
     siblings: Sequence[str] = ()
     # SHA-256 of the original bytes, before unzipping.
     sha256: str = ""
+    # What a person says that headers of its tables mean: our name, with a unit as `output_throughput[tok/s]`.
+    mapped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def path(self) -> PurePath:
@@ -104,6 +108,11 @@ class Document:
         if not rows:
             raise UnreadableResultError(f"{self.name} is empty")
         return _under_header(self.name, rows)
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Every table of a page, report, workbook or text; raises for a broken file."""
+        return tables_of(self.name, self.data, lambda: self.text)
 
     @cached_property
     def yaml(self) -> Any:

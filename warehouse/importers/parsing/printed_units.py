@@ -106,11 +106,13 @@ def split_name(text: str) -> tuple[str, Unit | None]:
 
     def without_unit(found: re.Match[str]) -> str:
         nonlocal unit
-        stated = unit_of(found[1])
+        is_least = found[1].strip() == "min" and len(_BRACKETS.findall(plain_name)) > 1  # `TTFT(min)(s)`
+        stated = None if is_least else unit_of(found[1])
         unit = stated if stated and unit is None else unit
         return " " if stated else f" {found[1]} "
 
-    plain = _BRACKETS.sub(without_unit, text.strip().rstrip(":").lower())
+    plain_name = text.strip().rstrip(":").lower()
+    plain = _BRACKETS.sub(without_unit, plain_name)
     words = _SLASH.sub("/", _PER_SECOND.sub("/", _GAPS.sub(" ", plain))).split()
     ending = None if unit else _ending(words)
     if ending is not None:

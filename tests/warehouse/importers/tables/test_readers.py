@@ -1,0 +1,114 @@
+"""Tables out of pages, reports, workbooks and text: what is read, and what a hostile file does not do."""
+
+import pytest
+
+from bench.errors import UnreadableResultError
+from tests.warehouse.importers.tables.workbooks import workbook
+from warehouse.importers.tables.every import tables_of
+from warehouse.importers.tables.table import Table
+
+
+def tables(text: str | bytes) -> list[Table]:
+    data = text.encode() if isinstance(text, str) else text
+    return tables_of("page", data, data.decode)
+
+
+def cells(table: Table) -> list[tuple[str, ...]]:
+    return [row.cells for row in table.rows]
+
+
+PAGE = """<!DOCTYPE html><html><script>"<table><tr><td>1</td></tr></table>"</script>
+<h2>Llama 3.1 on <b>MI300X</b></h2><!-- <table><tr><td>2 -->
+<p>All in FP8:</p>
+<table>
+<tr><th rowspan=2>Model</th><th colspan="2">tok/s</th></tr>
+<tr><th>BF16</th><th>FP8</th></tr>
+<tr><td rowspan="2">8B &amp; more</td><td>1&nbsp;024</td><td>2,048<br>(peak)</td></tr>
+<tr><td>5</td><td><table><tr><td>inner</td><td>7</td></tr><tr><td>x</td><td>8</td></tr></table>6</td></tr>
+</table>"""
+
+
+def test_a_page_is_read_with_spans_entities_and_inner_tables() -> None:
+    inner, outer = tables(PAGE)
+
+    assert (outer.header, outer.heading, outer.caption) == (
+        ("Model", "tok/s BF16", "tok/s FP8"),
+        "Llama 3.1 on MI300X",
+        "All in FP8:",
+    )
+    assert cells(outer) == [("8B & more", "1 024", "2,048 (peak)"), ("8B & more", "5", "6")]
+    assert [row.line for row in outer.rows] == [7, 8]
+    assert cells(inner) == [("x", "8")]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<table>" * 50_000,
+        "<table><tr><td>" + "<td" * 50_000,
+        "<html>" + "<!--" * 50_000 + "<table>",
+        "<html>" + "<script>" * 50_000,
+        "<html><table>" + "<tr>" * 50_000 + "<td>1<td>2" + "&" * 50_000,
+    ],
+)
+def test_a_broken_page_ends(page: str) -> None:
+    assert len(tables(page)) <= 1
+
+
+def test_a_cell_that_claims_to_span_millions_is_refused() -> None:
+    with pytest.raises(UnreadableResultError, match="page has more than 1,000,000 table cells"):
+        tables("<html><table>" + "<tr><td rowspan=9999 colspan=9999>1</td></tr>" * 200 + "</table>")
+
+
+REPORT = """# Results
+## Time to first token (ms)
+We ran **vLLM** on 8x H100:
+
+| GPU | [Input](x) `len` | p99 |
+|:---:|---|--:|
+| **H100** | 128 | 1\\|2 |
+|      | 256 | 3 |
+after | a bar
+"""
+
+
+def test_a_report_is_read_with_the_words_around_its_tables() -> None:
+    (table,) = tables(REPORT)
+
+    assert (table.heading, table.caption) == ("Results: Time to first token (ms)", "We ran vLLM on 8x H100:")
+    assert table.header == ("GPU", "Input len", "p99")
+    assert cells(table)[:2] == [("H100", "128", "1|2"), ("", "256", "3")]
+    assert [row.line for row in table.rows][:2] == [7, 8]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_columns_are_split_by_what_splits_most_lines_alike(mark: str) -> None:
+    (table,) = tables("\ufeffMy results\nA,B,C\n1,2,3\n4,5\n".replace(",", mark))
+
+    assert (table.caption, table.header, cells(table)) == (
+        "\ufeffMy results",
+        ("A", "B", "C"),
+        [("1", "2", "3"), ("4", "5", "")],
+    )
+
+
+def test_two_headers_of_one_name_and_none_are_told_apart() -> None:
+    (table,) = tables("A,A,\n1,2,3\n")
+
+    assert table.header == ("A", "A (2)", "column 3")
+
+
+def test_a_workbook_is_read_with_merged_cells_and_the_line_above() -> None:
+    places = {"B2": "On MI300X", "B3": "Model", "C3": "tok/s", "B4": "Llama", "C4": "33.1", "C5": "0.30000000000000004"}
+
+    (table,) = tables_of("book.xlsx", workbook(places, merged="B4:B5"), str)
+
+    assert (table.header, table.caption, table.place) == (("Model", "tok/s"), "On MI300X", "sheet Results")
+    assert cells(table) == [("Llama", "33.1"), ("Llama", "0.3")]
+
+
+def test_a_workbook_with_entities_is_refused() -> None:
+    bomb = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]>'
+
+    with pytest.raises(UnreadableResultError, match="declares a document type"):
+        tables_of("book.xlsx", workbook({"A1": "x"}, before=bomb), str)

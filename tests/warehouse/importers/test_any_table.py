@@ -1,0 +1,126 @@
+"""Tables of any shape: which number of ours each cell becomes, and that no cell is left out in silence."""
+
+import pytest
+
+from bench.audit.claim import Claim
+from tests.warehouse.importers.reading import claims_of
+
+BY_GPU = """
+## DeepSeek-R1, FP8
+
+| Input | Output | MI300X (tok/s) | H200 (tok/s) | 8x MI300X p99 TTFT (ms) |
+|---|---|---|---|---|
+| 128 | 2048 | 1,200 | 4,336 | ~21 |
+|     | 4096 | OOM   | 2,872 |     |
+"""
+
+
+def numbers(claim: Claim) -> dict[str, float]:
+    said = {name: value for name, value in vars(claim.said).items() if value is not None and name != "stated_cause"}
+    return said | {f"{metric}_{name}": value for metric, of in claim.latency_s.items() for name, value in of.items()}
+
+
+def test_a_header_may_name_the_gpu_of_its_column() -> None:
+    first, second, third, failed, last = claims_of("report.md", BY_GPU)
+
+    assert [claim.asked.gpu for claim in (first, second, third)] == ["MI300X", "H200", "8x MI300X"]
+    assert (first.asked.isl, first.asked.osl, first.asked.precision, first.asked.model) == (
+        128,
+        2048,
+        "fp8",
+        "DeepSeek-R1",
+    )
+    assert [numbers(claim) for claim in (first, second)] == [
+        {"unstated_throughput_tok_per_s": 1200.0},
+        {"unstated_throughput_tok_per_s": 4336.0},
+    ]
+    assert third.latency("ttft", "p99") == pytest.approx(0.021)
+    assert (failed.outcome, last.asked.isl) == ("failed", 128.0)
+
+
+SUMMARY = """
+### On one H100 SXM
+
+| Metric | vLLM | SGLang |
+|---|---|---|
+| Output throughput (tok/s) | 2,400 | 2,600.5 |
+| Mean TTFT | 95 ms | 0.1 s |
+| Happiness | 9 | 10 |
+"""
+
+
+def test_a_table_whose_first_column_names_the_metrics_is_read_on_its_side() -> None:
+    first, second = claims_of("report.md", SUMMARY)
+
+    assert numbers(first) == {"output_throughput_tok_per_s": 2400.0, "ttft_mean": pytest.approx(0.095)}
+    assert numbers(second) == {"output_throughput_tok_per_s": 2600.5, "ttft_mean": pytest.approx(0.1)}
+    assert (first.lineage.place, first.asked.gpu) == ("line 6 vLLM", "H100 SXM")
+    assert first.cells == {"output_throughput_tok_per_s": (0, 0, 1), "ttft_mean": (0, 1, 1)}
+    assert [(each.name, each.value) for each in first.not_read] == [("Happiness", "9")]
+
+
+def test_a_column_that_is_a_statistic_is_one_of_the_metric_that_the_heading_names() -> None:
+    (claim,) = claims_of("x.md", "# Time to first token (s)\n|Model|Median|P99|\n|-|-|-|\n|Llama-3.1-8B|0.2|0.9|\n")
+
+    assert numbers(claim) == {"ttft_median": 0.2, "ttft_p99": 0.9}
+
+
+def test_a_decimal_comma_is_one_where_the_column_leaves_no_doubt() -> None:
+    claims = claims_of("x.csv", "Modell;Model;Output tok/s\na;Llama-3.1-8B;33,1\nb;Llama-3.1-8B;1.240,5\n")
+
+    assert [claim.said.output_throughput_tok_per_s for claim in claims] == [33.1, 1240.5]
+
+
+def test_tests_of_llama_bench_name_the_tokens_that_they_count() -> None:
+    prompt, answer = claims_of(
+        "x.md", "|model|test|t/s|\n|-|-|-|\n|llama 8B|pp512|900.5 ± 1.2|\n|llama 8B|tg128|45.1|\n"
+    )
+
+    assert (prompt.said.input_throughput_tok_per_s, prompt.asked.isl) == (900.5, 512)
+    assert (answer.said.output_throughput_tok_per_s, answer.asked.osl) == (45.1, 128)
+
+
+def test_two_columns_of_one_meaning_that_disagree_are_a_conflict() -> None:
+    same, other = claims_of(
+        "x.csv", "Model,Precision,Quantization,Output tok/s\nLlama-3.1-8B,FP8,fp8,33\nLlama-3.1-8B,FP8,INT4,34\n"
+    )
+
+    assert same.pairs == ()
+    assert [(pair.claimed, pair.observed, pair.where) for pair in other.pairs] == [
+        ("FP8", "INT4", "columns Precision / Quantization")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "field"),
+    [
+        ("throughput(out tok/s)", "output_throughput_tok_per_s"),
+        ("Prefill speed (t/s)", "input_throughput_tok_per_s"),
+        ("Input + Output Throughput (token/s)", "total_throughput_tok_per_s"),
+        ("Throughput per user (tok/s)", "per_user_tok_per_s"),
+        ("Decode tok/s/GPU", "output_per_gpu_tok_per_s"),
+        ("FTL(min)(s)", "ttft_min"),
+        ("99% token latency (ms)", "tpot_p99"),
+        ("Average-Generation-Latency(sec)", "e2el_mean"),
+    ],
+)
+def test_a_header_that_no_spelling_lists_is_understood_by_its_words(header: str, field: str) -> None:
+    (claim,) = claims_of("x.csv", f"Model,{header}\nLlama-3.1-8B,33\n")
+
+    assert list(numbers(claim)) == [field]
+
+
+@pytest.mark.parametrize("header", ["Total generated tokens/s", "Happy throughput (tok/s)", "p99 throughput (tok/s)"])
+def test_a_header_with_an_unknown_word_or_two_meanings_is_named_and_not_guessed(header: str) -> None:
+    (claim,) = claims_of("x.csv", f"Model,{header},Output tok/s\nLlama-3.1-8B,33,1\n")
+
+    assert [(each.name, each.value) for each in claim.not_read] == [(header, "33")]
+
+
+def test_a_row_of_totals_is_no_measurement_and_is_held_against_the_others() -> None:
+    *_, total = claims_of("x.csv", "Model,Requests,Output tok/s\nA,1,100\nB,2,200\nC,3,300\nTotal,6,650\n")
+
+    assert numbers(total) == {}
+    assert [remark.message.partition(": ")[2] for remark in total.remarks] == [
+        "total of Output tok/s is 650, but sum of 100 + 200 + 300 = 600"
+    ]

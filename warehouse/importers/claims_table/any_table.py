@@ -1,0 +1,247 @@
+"""Tables as people hand them on, of any shape: a column for each metric, a row for each number, or names in the header.
+
+One claim a row, or one for each GPU, precision or load that the header names. No cell is left out in silence: what is
+not read is named with the name of ours that is nearest.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from bench.audit.claim import Claim, NotRead, Pair, Remark
+from bench.audit.column_relations import Miss
+from bench.errors import UnreadableResultError
+from catalog.read import read_names
+from warehouse.importers.claims_table.arithmetic import misses_of
+from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
+from warehouse.importers.claims_table.columns import COLUMNS
+from warehouse.importers.claims_table.facets import facets_of, llama_test
+from warehouse.importers.claims_table.plan import LONG, Measure, Plan, plan_of
+from warehouse.importers.claims_table.table import Numbered, claims_of_rows, without_rows
+from warehouse.importers.format import Format
+from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.printed import read_quantity
+from warehouse.importers.tables.cells import is_summary, with_points, without_gaps
+from warehouse.importers.tables.table import Row, Table
+
+# Columns of which one makes a text with columns a table of results; a page says by its marks that it has tables.
+_SUBJECT = frozenset({"model", "gpu", "concurrency", "batch", "isl", "osl", "tp", "precision", "num_prompts"})
+_MEASURES_MIN = 2
+# What a caption may state for all rows of its table.
+_OF_TABLE = ("gpu", "model", "precision", "isl", "osl", "tp", "gpu_count")
+
+
+def _recognises(document: Document) -> bool:
+    try:
+        plans = [plan_of(table, document.mapped) for table in document.tables]
+    except UnreadableResultError:
+        return False
+    return any(_is_of_results(plan) for plan in plans)
+
+
+def _is_of_results(plan: Plan) -> bool:
+    is_sure = len(plan.measures) >= _MEASURES_MIN or bool(plan.table.caption or plan.table.heading)
+    return plan.worth > 0 and (plan.is_long or is_sure or bool(_SUBJECT & plan.columns.keys()))
+
+
+def _read(document: Document, this: Format) -> Iterator[Claim]:
+    if not document.tables:
+        raise without_rows(document)
+    for at, printed in enumerate(document.tables):
+        plan = plan_of(with_points(without_gaps(printed)), document.mapped)
+        if plan.worth:
+            yield from _Reading(document, this, at, plan).claims()
+        elif any(_has_digit(cell) for row in printed.rows for cell in row.cells):
+            yield _without_metric(document, this, plan)
+
+
+class _Reading:
+    """One table being read."""
+
+    def __init__(self, document: Document, this: Format, at: int, plan: Plan) -> None:
+        self.document, self.format, self.at, self.plan = document, this, at, plan
+        table = plan.table
+        self.is_turned = plan.is_turned
+        self.of_table = _of_table(table, plan)
+        self.misses: dict[int, list[Miss]] = defaultdict(list)
+        for miss in misses_of(table):
+            self.misses[miss.row].append(miss)
+
+    def claims(self) -> Iterator[Claim]:
+        if self.plan.is_long:
+            yield from self._long()
+            return
+        for down, row in enumerate(self.plan.table.rows):
+            if is_summary(row):
+                yield self._summary(down, row)
+                continue
+            for stated, measures in self._by_statement():
+                yield from self._of_row(down, row, stated, measures)
+
+    def _by_statement(self) -> list[tuple[dict[str, str], list[Measure]]]:
+        grouped: dict[tuple[tuple[str, str], ...], list[Measure]] = {}
+        for measure in self.plan.measures:
+            grouped.setdefault(tuple(sorted(measure.stated.items())), []).append(measure)
+        return [(dict(stated), measures) for stated, measures in grouped.items()]
+
+    def _of_row(self, down: int, row: Row, stated: dict[str, str], measures: list[Measure]) -> Iterator[Claim]:
+        base = self._configuration(row) | stated
+        measures = self._of_test(row, measures, base)
+        cells: list[Numbered] = [
+            (row.line, {**base, "metric": each.name, "value": row.cells[each.at], "unit": _unit_of(each, row)})
+            for each in measures
+        ]
+        # A row without any number is a claim too, of which nothing can be checked.
+        filled = [cell for cell in cells if cell[1]["value"]] or (cells[:1] if not stated else [])
+        if not filled:
+            return
+        others = tuple(self._not_read(row))
+        for claim in claims_of_rows(filled, others, self.document, self.format):
+            places = {name: self._place(down, each.at) for each in measures for name in _names_of(each, row)}
+            yield self._completed(claim, down, places, self._conflicts(row))
+
+    def _of_test(self, row: Row, measures: list[Measure], base: dict[str, str]) -> list[Measure]:
+        """The measures of a row of llama-bench, whose column `test` names the tokens; `base` gets the lengths."""
+        header = [name.lower() for name in self.plan.table.header]
+        test = llama_test(row.cells[header.index("test")]) if "test" in header else None
+        if test is None:
+            return measures
+        base.update(test[1])
+        return [replace(each, name=test[0], unit="tok/s") if each.name.lower() == "t/s" else each for each in measures]
+
+    def _long(self) -> Iterator[Claim]:
+        """Rows of one configuration are one claim: each number in its own row."""
+        grouped: dict[tuple[str, ...], list[Numbered]] = defaultdict(list)
+        others: dict[tuple[str, ...], tuple[NotRead, ...]] = {}
+        varied = LONG | {"unit", "notes", "spread", "n"}
+        for row in self.plan.table.rows:
+            base = self._configuration(row)
+            key = tuple(value for name, value in base.items() if name not in varied)
+            grouped[key].append((row.line, base))
+            others.setdefault(key, tuple(self._not_read(row)))
+        for key, rows in grouped.items():
+            yield from claims_of_rows(rows, others[key], self.document, self.format)
+
+    def _configuration(self, row: Row) -> dict[str, str]:
+        own = {name: row.cells[at] for name, at in self.plan.columns.items()}
+        for at, name in self.plan.twins.items():
+            own[name] = own[name] or row.cells[at]
+        stated = {name: value for name, value in self.of_table.items() if not own.get(name)}
+        return dict.fromkeys(COLUMNS, "") | own | stated
+
+    def _conflicts(self, row: Row) -> tuple[Pair, ...]:
+        """Two columns of one meaning whose cells do not agree."""
+        pairs = []
+        for at, name in self.plan.twins.items():
+            first = self.plan.columns[name]
+            one, other = row.cells[first], row.cells[at]
+            if one and other and not _agree(name, one, other):
+                header = self.plan.table.header
+                pairs.append(Pair("label", one, other, f"columns {header[first]} / {header[at]}"))
+        return tuple(pairs)
+
+    def _not_read(self, row: Row) -> Iterator[NotRead]:
+        for at, each in self.plan.others.items():
+            if row.cells[at]:
+                yield replace(each, value=row.cells[at])
+
+    def _summary(self, down: int, row: Row) -> Claim:
+        """A row of totals or means: no measurement; its numbers are held against the other rows."""
+        header = self.plan.table.header
+        why = f"the row {row.cells[0]!r} sums up other rows, and is held against them"
+        cells = [NotRead("value", header[at], cell, why) for at, cell in enumerate(row.cells) if _has_digit(cell)]
+        lineage = self.format.lineage(self.document, f"line {row.line}")
+        claim = Claim(lineage, label=row.cells[0], not_read=tuple(cells), required=self.format.required)
+        return self._completed(claim, down, {}, ())
+
+    def _completed(
+        self, claim: Claim, down: int, places: Mapping[str, tuple[int, int, int]], pairs: tuple[Pair, ...]
+    ) -> Claim:
+        lineage = claim.lineage
+        sheet = f"{self.plan.table.place} " if self.plan.table.place else ""
+        title = f" {self.plan.table.rows[down].cells[0]}" if self.is_turned else ""
+        missed = tuple(
+            Remark("table_arithmetic", f"{self.document.name} {lineage.place}{title}: {miss.arithmetic}")
+            for miss in self.misses.get(down, ())
+        )
+        return replace(
+            claim,
+            lineage=replace(lineage, place=f"{sheet}{lineage.place}{title}"),
+            remarks=(*claim.remarks, *missed),
+            pairs=(*claim.pairs, *pairs),
+            cells=places,
+        )
+
+    def _place(self, down: int, at: int) -> tuple[int, int, int]:
+        return (self.at, at - 1, down + 1) if self.is_turned else (self.at, down, at)
+
+
+def _without_metric(document: Document, this: Format, plan: Plan) -> Claim:
+    """A table with numbers of which none is one of ours, each named."""
+    table = plan.table
+    found = [
+        replace(each, value=cell)
+        for at, each in plan.others.items()
+        for cell in dict.fromkeys(row.cells[at] for row in table.rows)
+        if _has_digit(cell)
+    ]
+    why = "it describes a configuration, and no column of the table is a metric"
+    found += [
+        NotRead("column", table.header[at], cell, why)
+        for at in (*plan.columns.values(), *plan.twins)
+        for cell in dict.fromkeys(row.cells[at] for row in table.rows)
+        if _has_digit(cell)
+    ]
+    place = f"{table.place} " if table.place else ""
+    label = table.caption[:80] or table.heading[:80]
+    lineage = this.lineage(document, f"{place}line {table.rows[0].line}")
+    return Claim(lineage, label=label, not_read=tuple(found), required=this.required)
+
+
+def _of_table(table: Table, plan: Plan) -> dict[str, str]:
+    """What caption and heading state for every row, in columns that the table does not have."""
+    known = set(plan.columns) | {name for each in plan.measures for name in each.stated}
+    found: dict[str, str] = {}
+    for text in (table.caption, table.heading):
+        stated, _ = facets_of(text)
+        found |= {name: stated[name] for name in _OF_TABLE if name in stated and name not in known | found.keys()}
+    if "gpu" in known:
+        found.pop("gpu_count", None)
+    if "url_or_title" not in known:
+        found["url_or_title"] = " ".join(text for text in (table.heading, table.caption) if text)
+    return found
+
+
+def _agree(name: str, one: str, other: str) -> bool:
+    """Whether two cells of one meaning say the same: `FP8` and `fp8 (W8A8)`, `1` and `1.0`."""
+    names = read_names()
+    find = {"precision": names.precisions_called, "gpu": names.gpus_called}.get(name)
+    if find is not None:
+        first, second = find(one), find(other)
+        return not first or not second or bool({str(each) for each in first} & {str(each) for each in second})
+    if name == "model":
+        return not names.model(one) or not names.model(other) or names.model(one) == names.model(other)
+    first_number, second_number = read_quantity(one), read_quantity(other)
+    if first_number and second_number and None not in (first_number.number, second_number.number):
+        return first_number.number == second_number.number
+    return name not in {"tp", "pp", "gpu_count", "concurrency", "batch", "isl", "osl"} or one == other
+
+
+def _names_of(measure: Measure, row: Row) -> Iterator[str]:
+    """The name of a measure's number as the coverage has it."""
+    quantity = read_quantity(row.cells[measure.at])
+    slot = slot_of(measure.name, _unit_of(measure, row) or (quantity.unit if quantity else ""))
+    if isinstance(slot, Slot):
+        bare = slot.part == "latency" and "." not in slot.field
+        yield slot.field.replace(".", "_") + ("_median" if bare else "")
+
+
+def _unit_of(measure: Measure, row: Row) -> str:
+    return measure.unit if measure.unit_at is None else row.cells[measure.unit_at]
+
+
+def _has_digit(text: str) -> bool:
+    return any(letter.isdigit() for letter in text)
+
+
+FORMAT = Format("table", 1, _recognises, _read, frozenset({"failed_not_zero"}))

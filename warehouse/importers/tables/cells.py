@@ -1,0 +1,84 @@
+"""Cells of a table that are blank because the one above is meant, rows that sum up others, and decimal commas."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from warehouse.importers.tables.table import Row, Table
+
+_SUMMARY = re.compile(
+    r"(?:grand |sub)?total|sum|average|avg|mean|geo(?:metric )?mean|median"
+    r"|std(?:\.| ?dev)?(?:iation)?|standard deviation",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"[-+~<>≈$]?\s*\d[\d.,\s]*\s*(?:%|x|[a-zA-Z/]+)?")
+_DECIMAL_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})(?!\d)")  # no grouping of thousands has so many digits
+_POINT = re.compile(r"\d\.\d{1,2}(?!\d)|\d\.\d{4,}")
+_WITH_COMMA = re.compile(r"\d[\d.]*,\d+")
+
+
+def is_summary(row: Row) -> bool:
+    """Whether the row is a total, mean or deviation of the others, by its first filled cell."""
+    first = next((cell for cell in row.cells if cell), "")
+    return _SUMMARY.fullmatch(first.strip(" :*")) is not None
+
+
+def without_gaps(table: Table) -> Table:
+    """The table with blank cells filled from above, in the columns before the first number.
+
+    Only where the first column is blank below a filled cell: then a row belongs to the one above it. A row of one
+    filled cell between rows with more is the title of those below it, and fills the first column too.
+    """
+    leading = _leading(table.rows)
+    above: tuple[str, ...] = ()
+    rows: list[Row] = []
+    for row in table.rows:
+        cells = list(row.cells)
+        if above and not cells[0] and any(cells[leading:]):
+            for at in range(leading):
+                if cells[at]:
+                    break
+                cells[at] = above[at]
+        above = tuple(cells)
+        rows.append(replace(row, cells=above))
+    return replace(table, rows=tuple(rows))
+
+
+def _leading(rows: Sequence[Row]) -> int:
+    """How many columns stand before the first one that is mostly numbers with fractions or units."""
+    width = len(rows[0].cells) if rows else 0
+    for at in range(1, width):
+        filled = [row.cells[at] for row in rows if row.cells[at]]
+        if filled and all(any(letter.isdigit() for letter in cell) for cell in filled) and len(filled) == len(rows):
+            return at
+    return 1 if width else 0
+
+
+def with_points(table: Table) -> Table:
+    """The table with a point for each decimal comma, in columns whose numbers can only be meant so.
+
+    `33,1` has no thousands; `1,234` beside it has none either. A column that has both `33.1` and `240,5` is left as it
+    is, for its comma may stand for either.
+    """
+    meant = [at for at in range(len(table.header)) if _is_decimal([row.cells[at] for row in table.rows])]
+    if not meant:
+        return table
+    rows = tuple(
+        replace(row, cells=tuple(_pointed(cell) if at in meant else cell for at, cell in enumerate(row.cells)))
+        for row in table.rows
+    )
+    return replace(table, rows=rows)
+
+
+def _is_decimal(cells: Sequence[str]) -> bool:
+    numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
+    has_comma = any(_DECIMAL_COMMA.search(cell) for cell in numbers)
+    is_grouped = any(cell.count(",") > 1 for cell in numbers)
+    has_point = any(_POINT.search(cell.partition(",")[0]) for cell in numbers)
+    return has_comma and not is_grouped and not has_point
+
+
+def _pointed(cell: str) -> str:
+    if not _NUMBER.fullmatch(cell):
+        return cell
+    return _WITH_COMMA.sub(lambda found: found[0].replace(".", "").replace(",", "."), cell)
