@@ -12,6 +12,7 @@ from bench.catalog.csv_rows import CsvRow
 from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
 from bench.catalog.rows import CanaryFloor, CatalogModel, Gpu, HeaderWord, MachineKind, Speed, Spelling
+from bench.catalog.works import Work, WorkTable
 from bench.engines.rules import EngineRule
 from bench.suite.machine import hardware_of
 
@@ -76,6 +77,18 @@ def read_spellings() -> tuple[Spelling, ...]:
 def read_header_words() -> tuple[HeaderWord, ...]:
     """The words of which the headers of published tables are made."""
     return _rows(HeaderWord, "header_words.csv")
+
+
+@cache
+def read_works() -> tuple[Work, ...]:
+    """The published works that `nightbench reproduce` runs."""
+    return _rows(Work, "works.csv")
+
+
+@cache
+def read_work_tables() -> tuple[WorkTable, ...]:
+    """Every published table of the works."""
+    return _rows(WorkTable, "work_tables.csv")
 
 
 def machine_size(target: str | None, kind: str) -> MachineKind | None:

@@ -10,35 +10,59 @@ TableKind = Literal[
     "scenarios",
     "commands",
     "pivot",
+    "means",
+    "peaks",
+    "levels",
+    "variants",
+    "totals",
+    "setup",
+    "specifications",
     "cost",
+    "night_cost",
     "memory",
     "memory_fit",
     "roofline",
     "published",
+    "machine_pair_means",
     "machine_pairs",
     "machine_prices",
     "searches",
 ]
+# In a figure: its metric in catalog/published.csv, where it is not the table's, and why a ratio to it means nothing.
+METRIC, INCOMPARABLE = "metric", "incomparable"
 
 
 class ReportTable(Frozen):
     """One table of a report.
 
     `scenarios`: one row a scenario. `commands`: one row for each metric of a command. `pivot`: the first of `metrics`,
-    by the workload's keys `rows` and `columns`. `cost`: the price of an hour, a day, a month and of a million
-    tokens. `memory`: what each model needs. `memory_fit`: which models fit which machines, by precision. `roofline`:
-    the ceilings of each GPU, model and precision beside what was measured. `published`: the figures of the report's
-    sources that have one of `metrics`. `machine_pairs`, `machine_prices`, `searches`: the rows of that view.
+    by the workload's keys `rows` and `columns`. `means`: mean and standard deviation over the scenarios of each model
+    and machine. `peaks`: the scenario of each model and machine with the highest first metric. `levels`: one row for
+    each model and concurrency, probes of searches too, with the status that the study gives it. `variants`: the second
+    variant over the first, by scenario. `totals`: requests, tokens and success rate. `setup`: what each machine of the
+    night was, as found. `specifications`: what the catalogue has of each machine. `cost`: the price of an hour, a day,
+    a month and of a million tokens. `night_cost`: what this night cost. `memory`: what each model needs. `memory_fit`:
+    which models fit which machines, by precision. `roofline`: the ceilings of each GPU, model and precision beside what
+    was measured. `published`: the figures of the report's sources that have one of `metrics`. `machine_pair_means`: the
+    ratio of two machines over all scenarios. `machine_pairs`, `machine_prices`, `searches`: the rows of that view.
     """
 
     title: str = Field(min_length=1)  # its heading
     kind: TableKind = "scenarios"  # what its rows are
     only: str = ""  # the beginning of the names of its scenarios; "": all
-    # Columns of the table of measurements.
+    machine: str | None = None  # the name of the suite's machine that its scenarios run on; None: any
+    without: tuple[str, ...] = Field(default=(), strict=False)  # the names of scenarios that it leaves out
+    # More GPUs or kinds of machines of the catalogue beside the suite's, for `specifications` and `memory_fit`.
+    machines: tuple[str, ...] = Field(default=(), strict=False)
+    # Columns of the table of measurements, and total_throughput_tok_per_s and success_share.
     metrics: tuple[str, ...] = Field(default=("output_throughput_tok_per_s",), strict=False, min_length=1)
+    # Terms beside the load: columns of the table of measurements, keys of a scenario, or flags such as --max-num-seqs.
+    show: tuple[str, ...] = Field(default=(), strict=False)
     published: str | None = None  # the metric in catalog/published.csv that stands beside the first one
     published_scale: float = Field(default=1.0, gt=0)  # published times this has the unit of our column
-    figures: dict[str, dict[str, str]] = Field(default_factory=dict)  # by scenario: the columns of its published figure
+    # By row: the columns of its published figure, its `metric`, and as `incomparable` why a ratio to it means nothing.
+    figures: dict[str, dict[str, str]] = Field(default_factory=dict)
+    stated: dict[str, dict[str, str | int | float]] = Field(default_factory=dict)  # by row: columns that sources state
     rows: str | None = None  # a key of the workload, for a `pivot`
     columns: str | None = None  # a key of the workload, for a `pivot`
 
@@ -50,10 +74,11 @@ class ReportTable(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _figures_are_of_one_metric(self) -> Self:
-        if self.figures and (self.kind not in ("scenarios", "commands") or self.published is None):
-            msg = "figures names the published figures of scenarios or commands: give published too"
-            raise ValueError(msg)
+    def _figures_have_a_metric(self) -> Self:
+        for row, columns in self.figures.items():
+            if self.published is None and METRIC not in columns:
+                msg = f"figures: {row!r} names no published figure: give it a metric, or the table published"
+                raise ValueError(msg)
         return self
 
 

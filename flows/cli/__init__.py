@@ -24,6 +24,7 @@ from flows.cli import (
     nights,
     pages,
     pin,
+    reproduce,
     service,
     trends,
     warehouse,
@@ -42,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-NIGHTS = (demo, nights, pages, service, pin, machines, bucket)
+NIGHTS = (demo, nights, reproduce, pages, service, pin, machines, bucket)
 RESULTS = (warehouse, trends, compare, bisect, audit, export, client, doctor)
 for module in (*NIGHTS, *RESULTS):
     app.add_typer(module.commands)

@@ -1,37 +1,45 @@
 """Build the tables of a suite's report from one of its nights."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from bench.cost.memory import fits_of
 from bench.engines.by_name import ENGINES
 from bench.errors import UsageError
-from bench.plan import describe_load, plan_runs
-from bench.suite.report import ReportTable
+from bench.plan import describe_load
+from bench.suite.report import ReportTable, TableKind
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
-from catalog.read import machine_size, read_catalog
+from catalog.read import machine_size
 from warehouse.lake.query import run_sql
 from warehouse.rows.records import read_night
 from warehouse.sql import sql
 from warehouse.suite_report.ceilings import memory_fit_rows, roofline_rows
 from warehouse.suite_report.commands import command_rows
+from warehouse.suite_report.machine_rows import memory_rows, setup_rows, specification_rows
 from warehouse.suite_report.measured import Measured, NightValues, newest_night, read_values, require_metrics
-from warehouse.suite_report.published import beside, differing_terms, figure_of_columns, find_figure
+from warehouse.suite_report.night_cost import night_cost_rows
+from warehouse.suite_report.pair_means import pair_mean_rows
+from warehouse.suite_report.scenario_rows import pivot_rows, scenario_rows
+from warehouse.suite_report.shown_terms import require_terms
+from warehouse.suite_report.summaries import level_rows, mean_rows, peak_rows, total_rows
 from warehouse.suite_report.table import SuiteReport, Table
+from warehouse.suite_report.variant_rows import variant_rows
 
 HOURS = {"hour": 1, "day": 24, "month": 730}  # a month of 365 * 24 / 12 hours
 VIEWS = ("machine_pairs", "machine_prices", "searches")  # the kinds whose rows are those of a view
-PRICED, PRICE = ("cost", "machine_prices"), re.compile("usd|cost|price")  # kinds of tables, and names of metrics
+PRICED, PRICE = (
+    ("cost", "night_cost", "machine_prices"),
+    re.compile("usd|cost|price"),
+)  # kinds of tables, and names of metrics
 MINIATURE = (
     "This is a miniature of the published work: its scenarios with the model and sizes of the suite's [local] table, "
     "run on this computer to show that each part works. Its numbers say nothing of the suite's own machine, so that no "
     "published number is compared and no price is shown"
 )
-NOT_ASKED = "not requested"
 _FIGURES = """
 SELECT metric, gpu, gpu_count, value, unit, verdict AS published_verdict, source, notes
 FROM published WHERE list_contains(?, source) AND list_contains(?, metric) ORDER BY list_position(?, metric), line
@@ -42,6 +50,7 @@ TOKENS_PER_MTOK, S_PER_HOUR = 1e6, 3600
 def build_report(data: Path, suite: Suite, night: str | None = None) -> SuiteReport:
     """The report of a suite over this night, or its newest one; UsageError where there is none."""
     for table in suite.report.tables:
+        require_terms(table.show)
         if table.kind != "published":
             require_metrics(table.metrics)
     night = night or newest_night(data, suite.name)
@@ -56,13 +65,15 @@ def build_report(data: Path, suite: Suite, night: str | None = None) -> SuiteRep
     title, tables, notes = suite.report.title or suite.name, suite.report.tables, tuple(_other_requests(suite))
     if planned.suite.name != suite.name:
         title, tables, notes = f"{title}: a miniature on this computer", _without_prices(tables), (MINIATURE, *notes)
-        values = replace(values, loads={one.name: describe_load(one) for one in planned.suite.expand()})
+        values = replace(
+            values, is_miniature=True, loads={one.name: describe_load(one) for one in planned.suite.expand()}
+        )
     return SuiteReport(
         suite=suite.name,
         title=title,
         night=night,
         target=planned.target,
-        tables=tuple(_table(data, suite, table, values) for table in tables),
+        tables=tuple(_table(suite, table, values) for table in tables),
         notes=notes,
     )
 
@@ -90,31 +101,26 @@ def _other_requests(suite: Suite) -> Iterator[str]:
         yield f"The requests of the sources differ from ours: {'; '.join(terms)}"
 
 
-def _table(data: Path, suite: Suite, table: ReportTable, values: NightValues) -> Table:
+def _table(suite: Suite, table: ReportTable, values: NightValues) -> Table:
     if table.kind in VIEWS:
         query = sql("SELECT * EXCLUDE (night) FROM {{ view | name }} WHERE night = ? ORDER BY ALL", view=table.kind)
-        return Table(table.title, tuple(run_sql(data, query, (values.night,)).dicts()))
-    if table.kind == "published":
-        return Table(table.title, tuple(_published(data, suite, table)))
-    if table.kind == "commands":
-        commands = [one for one in _asked(suite) if one.workload.command and one.name.startswith(table.only)]
-        return Table(table.title, tuple(command_rows(data, suite, table, commands, values)))
-    scenarios = [one for one in _asked(suite) if one.name.startswith(table.only)]
-    builders: dict[str, Callable[..., Iterator[dict[str, Any]]]] = {
-        "scenarios": _scenarios,
-        "pivot": _pivot,
-        "cost": _cost,
-        "memory": _memory,
-        "roofline": roofline_rows,
-        "memory_fit": memory_fit_rows,
-    }
-    return Table(table.title, tuple(builders[table.kind](suite, table, scenarios, values)))
+        return Table(table.title, tuple(run_sql(values.data, query, (values.night,)).dicts()))
+    scenarios = [one for one in _asked(suite) if _belongs(one, table)]
+    return Table(table.title, tuple(BUILDERS[table.kind](suite, table, scenarios, values)))
 
 
-def _published(data: Path, suite: Suite, table: ReportTable) -> Sequence[dict[str, Any]]:
+def _belongs(scenario: Scenario, table: ReportTable) -> bool:
+    """Whether a scenario is of a table, by its name and its machine."""
+    is_named = scenario.name.startswith(table.only) and scenario.name not in table.without
+    return is_named and table.machine in {None, scenario.machine.name}
+
+
+def _published(
+    suite: Suite, table: ReportTable, _scenarios: Sequence[Scenario], values: NightValues
+) -> Iterator[dict[str, Any]]:
     """What the sources print of these metrics, also of other GPUs, with the verdict on each figure."""
     metrics = list(table.metrics)
-    return run_sql(data, _FIGURES, (list(suite.report.sources), metrics, metrics)).dicts()
+    yield from run_sql(values.data, _FIGURES, (list(suite.report.sources), metrics, metrics)).dicts()
 
 
 def _asked(suite: Suite) -> Iterator[Scenario]:
@@ -123,71 +129,6 @@ def _asked(suite: Suite) -> Iterator[Scenario]:
     yield from by_name.values()
     for name, first in suite.merged.items():
         yield by_name[first].model_copy(update={"name": name})
-
-
-def _scenarios(
-    suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
-) -> Iterator[dict[str, Any]]:
-    """One row a scenario: its load, each metric with its interval, and the published figure beside the first."""
-    for scenario in scenarios:
-        measured = values.of(scenario.name)
-        row: dict[str, Any] = {
-            "scenario": scenario.name,
-            "model": scenario.model.name,
-            "load": values.load_of(scenario),
-            "verdict": measured.verdict,
-            "runs": len(measured.rows),
-        }
-        for place, metric in enumerate(table.metrics):
-            value = measured.value(metric)
-            row |= {metric: value.mean, f"{metric}_low": value.low, f"{metric}_high": value.high}
-            if place == 0:
-                row |= _beside(suite, table, scenario, measured)
-        yield row | {"reason": measured.reason}
-
-
-def _beside(suite: Suite, table: ReportTable, scenario: Scenario, measured: Measured) -> dict[str, Any]:
-    """The published figure of a scenario, if the table has one."""
-    if table.published is None:
-        return {}
-    columns, sources = table.figures.get(scenario.name), suite.report.sources
-    figure = (
-        figure_of_columns(columns, sources, table.published)
-        if columns
-        else find_figure(scenario, sources, table.published)
-    )
-    ours = measured.value(table.metrics[0]).mean
-    different = differing_terms(figure, scenario, measured) if figure is not None and ours is not None else ()
-    return beside(figure, ours, tuple(different), measured, table.published_scale)
-
-
-def _pivot(
-    _suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
-) -> Iterator[dict[str, Any]]:
-    """The first metric by two keys of the workload; N/A has no good run."""
-    metric, down, across = table.metrics[0], str(table.rows), str(table.columns)
-    columns = sorted({_key(one, across) for one in scenarios}, key=_order)
-    for key in sorted({_key(one, down) for one in scenarios}, key=_order):
-        row: dict[str, Any] = {down: key}
-        for column in columns:
-            here = [one for one in scenarios if (_key(one, down), _key(one, across)) == (key, column)]
-            means = [values.of(one.name).value(metric).mean for one in here]
-            row[f"{across}={column}"] = NOT_ASKED if not here else ("N/A" if means[0] is None else means[0])
-        yield row
-
-
-def _key(scenario: Scenario, name: str) -> Any:
-    if name == "model":
-        return scenario.model.name
-    if name == "load":
-        return scenario.workload.in_flight
-    if not hasattr(scenario.workload, name):
-        raise UsageError(f"report: {name!r} is not a key of a scenario: use isl, osl, concurrency, load or model")
-    return getattr(scenario.workload, name)
-
-
-def _order(value: Any) -> tuple[bool, Any]:
-    return isinstance(value, str), value
 
 
 def _cost(
@@ -221,20 +162,25 @@ def _token_rates(measured: Measured) -> dict[str, float | None]:
     return {"input": output * asked / written, "output": output, "total": output * (1 + asked / written)}
 
 
-def _memory(
-    suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
-) -> Iterator[dict[str, Any]]:
-    """What the weights and the largest load of each model need, by the catalogue; the KV cache as found."""
-    del table
-    fits = fits_of(suite, plan_runs(suite, suite.seed), machine_size(None, suite.machine.kind), read_catalog())
-    for model in suite.models:
-        fit = fits.get(model.name)
-        tokens = [values.of(one.name).fact("kv_cache_tokens") for one in scenarios if one.model.name == model.name]
-        yield {
-            "model": model.name,
-            "machine": suite.machine.kind,
-            "needed_gib": None if fit is None else fit.needed_gib,
-            "room_gib": None if fit is None else fit.room_gib,
-            "fits": None if fit is None else fit.fits,
-            "kv_cache_tokens_found": next((count for count in tokens if count is not None), None),
-        }
+Builder = Callable[[Suite, ReportTable, Sequence[Scenario], NightValues], Iterable[dict[str, Any]]]
+BUILDERS: Mapping[TableKind, Builder] = MappingProxyType(
+    {
+        "scenarios": scenario_rows,
+        "commands": command_rows,
+        "pivot": pivot_rows,
+        "means": mean_rows,
+        "peaks": peak_rows,
+        "levels": level_rows,
+        "variants": variant_rows,
+        "totals": total_rows,
+        "setup": setup_rows,
+        "specifications": specification_rows,
+        "machine_pair_means": pair_mean_rows,
+        "cost": _cost,
+        "night_cost": night_cost_rows,
+        "memory": memory_rows,
+        "memory_fit": memory_fit_rows,
+        "roofline": roofline_rows,
+        "published": _published,
+    }
+)

@@ -101,11 +101,11 @@ def memory_fit_rows(
 
     `gpus_needed` is the least number of these GPUs whose memory holds them, each with the engine's usual 90 %.
     """
-    del table, values
+    del values
     context = max((one.workload.context_tokens for one in scenarios), default=0)
     names = dict.fromkeys(_model(model.source) for model in suite.models)
     models = [known for name in names if (known := find_model(name)) is not None]
-    for machine in suite.machines:
+    for machine in (*suite.machines, *(Machine(kind=name, gpu=name) for name in table.machines)):
         size = machine_size(None, machine.kind)
         gpu = find_gpu(_gpu_of(machine))
         if gpu is None:

@@ -15,6 +15,7 @@ from bench.suite.scenario import Scenario
 from warehouse.lake.query import ask
 from warehouse.schema.columns import COLUMNS
 from warehouse.schema.row import Row
+from warehouse.suite_report.derived import DERIVED
 
 GOOD = ("accepted", "suspect")  # the verdicts whose numbers are shown, the better one first
 ROWS = """
@@ -38,6 +39,11 @@ class Value:
     high: float | None = None
     runs: int = 0
 
+    @property
+    def ends(self) -> tuple[float | None, float | None, float | None]:
+        """The mean and the ends of its interval."""
+        return self.mean, self.low, self.high
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -48,16 +54,22 @@ class Measured:
     reason: str | None = None
 
     def value(self, metric: str) -> Value:
-        """The mean of a column over these runs."""
-        if self.verdict not in GOOD:
-            return Value()
-        found = [float(row[metric]) for row in self.rows if row.get(metric) is not None]
+        """The mean of a column, or of a metric that follows from columns, over these runs."""
+        found = self.values(metric)
         if not found:
             return Value()
         if len(found) == 1:
             return Value(found[0], runs=1)
         half = t_975(len(found) - 1) * stdev(found) / math.sqrt(len(found))
         return Value(mean(found), mean(found) - half, mean(found) + half, len(found))
+
+    def values(self, metric: str) -> list[float]:
+        """What each of these runs has of a metric; empty where none of them is good."""
+        if self.verdict not in GOOD:
+            return []
+        of_row = DERIVED.get(metric)
+        found = (row.get(metric) if of_row is None else of_row(row) for row in self.rows)
+        return [float(value) for value in found if value is not None]
 
     def fact(self, column: str) -> Any:
         """A column that is the same of all runs; that of the first one."""
@@ -68,13 +80,16 @@ class Measured:
 class NightValues:
     """Every scenario of a night, by its name; `merged` names equal ones that were measured once.
 
-    `loads` has what a miniature was loaded with, in words, by the same names.
+    `loads` has what a miniature was loaded with, in words, by the same names; `data` is the night's data folder. A
+    miniature shows no price.
     """
 
     night: str
     scenarios: Mapping[str, Measured]
     merged: Mapping[str, str] = field(default_factory=dict)
     loads: Mapping[str, str] = field(default_factory=dict)
+    data: Path = Path()
+    is_miniature: bool = False
 
     def load_of(self, scenario: Scenario) -> str:
         """The load that a scenario was measured under, in words."""
@@ -101,7 +116,7 @@ def read_values(data: Path, night: str, merged: Mapping[str, str]) -> NightValue
     by_name: dict[str, list[Row]] = defaultdict(list)
     for row in ask(data, ROWS, (night, night)).dicts():
         by_name[str(row["scenario"])].append(row)
-    return NightValues(night, {name: _measured(rows) for name, rows in by_name.items()}, merged)
+    return NightValues(night, {name: _measured(rows) for name, rows in by_name.items()}, merged, data=data)
 
 
 def _measured(rows: Sequence[Row]) -> Measured:
@@ -114,8 +129,8 @@ def _measured(rows: Sequence[Row]) -> Measured:
 
 
 def require_metrics(metrics: Sequence[str]) -> None:
-    """Raise UsageError for a metric that is not a numeric column of the measurements."""
-    known = {column.name for column in COLUMNS["measurements"] if column.type in ("number", "integer")}
+    """Raise UsageError for a metric that is not a numeric column of the measurements, nor follows from some."""
+    known = {column.name for column in COLUMNS["measurements"] if column.type in ("number", "integer")} | set(DERIVED)
     for metric in metrics:
         if metric not in known:
             raise UsageError(

@@ -8,14 +8,16 @@ from typing import Any
 
 from bench.catalog.published import Published
 from bench.errors import UsageError
+from bench.suite.report import INCOMPARABLE, METRIC, ReportTable
 from bench.suite.scenario import Scenario
 from catalog.read import find_gpu, find_model, precision_of, read_published
 from warehouse.importers.parsing.printed import whole
-from warehouse.suite_report.measured import Measured
+from warehouse.suite_report.measured import Measured, Value
 from warehouse.views import read_audited
 
 _LABEL = re.compile(r"row label '([^']+)'")
 FIRST_LINE = 2  # of the table's data, below its header
+BESIDE = ("published", "published_verdict", "ratio", "ratio_low", "ratio_high")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,15 @@ def find_figure(scenario: Scenario, sources: tuple[str, ...], metric: str) -> Fi
     """The published figure of the same model, lengths and load; None where no source has one, or several do."""
     found = [one for one in _figures(sources, metric) if _is_of(one.row, scenario)]
     return found[0] if len(found) == 1 else None
+
+
+def figure_of_row(table: ReportTable, row: str, sources: tuple[str, ...]) -> Figure | None:
+    """The published figure that a table names for one of its rows; None where it names none."""
+    columns = table.figures.get(row)
+    if columns is None:
+        return None
+    others = {name: text for name, text in columns.items() if name not in {METRIC, INCOMPARABLE}}
+    return figure_of_columns(others, sources, columns.get(METRIC) or str(table.published))
 
 
 def figure_of_columns(columns: Mapping[str, str], sources: tuple[str, ...], metric: str) -> Figure:
@@ -92,20 +103,50 @@ def other_terms(figure: Figure, measured: Measured) -> Iterator[str]:
 
 
 def beside(
-    figure: Figure | None, ours: float | None, different: tuple[str, ...], measured: Measured, scale: float
+    figure: Figure | None, ours: Value, different: tuple[str, ...], measured: Measured, scale: float
 ) -> dict[str, Any]:
-    """The published figure, its verdict and our ratio to it; no ratio where the terms differ, which are named."""
+    """The published figure, its verdict and our ratio to it; no ratio where the terms differ, which are named.
+
+    The interval of the ratio is that of ours: no source states its own.
+    """
     if figure is None:
-        return dict.fromkeys(("published", "published_verdict", "ratio")) | {"terms": "no published figure"}
+        return dict.fromkeys(BESIDE) | {"terms": "no published figure"}
     theirs = None if figure.number is None else figure.number * scale
-    is_comparable = ours is not None and theirs and not different
-    said = [*(["not compared"] if different else []), *different, *(other_terms(figure, measured) if ours else ())]
+    is_comparable = ours.mean is not None and theirs and not different
+    ratios = [one / theirs if is_comparable and theirs and one is not None else None for one in ours.ends]
+    known = [*(["not compared"] if different else []), *different]
+    known += other_terms(figure, measured) if ours.mean is not None else ()
     return {
         "published": f"{figure.row.value} {figure.row.unit}",
         "published_verdict": figure.verdict,
-        "ratio": ours / theirs if is_comparable and ours is not None and theirs else None,
-        "terms": "; ".join(said) or ("equal as far as stated" if is_comparable else "nothing to compare"),
+        **dict(zip(("ratio", "ratio_low", "ratio_high"), ratios, strict=True)),
+        "terms": "; ".join(known) or ("equal as far as stated" if is_comparable else _why_not(figure, ours)),
     }
+
+
+def _why_not(figure: Figure, ours: Value) -> str:
+    """Why a figure with equal terms has no ratio."""
+    if ours.mean is None:
+        return "not compared: the night has no value"
+    return f"not compared: {figure.row.value!r} is printed, which is not one number"
+
+
+def beside_row(
+    table: ReportTable, row: str, sources: tuple[str, ...], ours: Value, terms: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """The published figure that a table names for a row other than a scenario; `terms` are those that differ.
+
+    Such a row is computed, or is of several scenarios. {} for a table without figures.
+    """
+    if not table.figures:
+        return {}
+    figure = figure_of_row(table, row, sources)
+    return beside(figure, ours, (*why_incomparable(table, row), *terms), Measured("accepted"), table.published_scale)
+
+
+def why_incomparable(table: ReportTable, row: str) -> tuple[str, ...]:
+    """Why the suite says that the figure of a row cannot be compared; () where it says nothing."""
+    return tuple(text for name, text in table.figures.get(row, {}).items() if name == INCOMPARABLE)
 
 
 def _load_of(scenario: Scenario, measured: Measured) -> int | None:

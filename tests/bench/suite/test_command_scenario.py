@@ -59,6 +59,9 @@ def test_a_secret_in_the_environment_of_a_command_is_refused_with_its_line() -> 
         parse_suite(text.replace("environment = {", 'environment = { API_TOKEN = "x",', 1), "s.toml")
 
 
+RATE = """{ name = "tflops_per_gpu", unit = "TFLOP/s/GPU", pattern = 'Avg TFLOP/s,? ([0-9.]+"""
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
@@ -68,7 +71,7 @@ def test_a_secret_in_the_environment_of_a_command_is_refused_with_its_line() -> 
             'unit = "Gigaflops"',
             r"unit: unknown unit: use one of .*TFLOP/s/GPU.*got 'Gigaflops'",
         ),
-        ("([0-9.]+)'", "([0-9.]+'", r"is not a regular expression: missing \)"),
+        (f"metrics = [\n  {RATE})'", f"metrics = [{RATE}'", r"is not a regular expression: missing \)"),
         ("aggregate =", "agregate =", r"unknown key .*agregate.*"),
     ],
 )
@@ -85,9 +88,9 @@ def test_on_this_computer_one_command_stands_for_all() -> None:
     text = (Path(__file__).parents[3] / "suites" / "amd-mi300x-training.toml").read_text()
     suite = parse_suite(text, "s.toml")
     assert suite.local is not None
-    assert len(suite.scenarios) == 9
+    assert len(suite.scenarios) == 18
     here = scaled(suite, suite.local)
-    assert [entry.command for entry in here.scenarios] == [suite.local.command]
+    assert [entry.command for entry in here.scenarios] == [suite.local.command] * 2  # one a machine
     with pytest.raises(SuiteError, match=r"add \[local.command\]"):
         scaled(suite, suite.local.model_copy(update={"command": None}))
 

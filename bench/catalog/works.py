@@ -1,0 +1,44 @@
+"""Published works that suites run again, and what each of their tables needs for it."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from bench.catalog.csv_rows import Count, CsvRow
+
+# Of what the rows of a published table are: numbers that are measured or computed, what a machine or a method was, or
+# statements without a number.
+RowKind = Literal["result", "setup", "statement"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work(CsvRow):
+    """A published work; `source` says where and when it was published."""
+
+    KEY: ClassVar = ("work",)
+
+    work: str  # its short name
+    title: str
+    suite: str  # the name of its file in suites/, without the ending
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkTable(CsvRow):
+    """A table of a work, with the table of a suite's report that has its rows again.
+
+    `source` is where the table is printed. `machine_rows` counts the rows that run again on machines that a cloud
+    offers, `local_rows` those that run on this computer, in miniature or simulated. `lacks` names what is missing:
+    columns of the published table, or the reason why rows do not run again.
+    """
+
+    KEY: ClassVar = ("work", "number")
+
+    work: str
+    number: str  # T05; F01 for a figure
+    caption: str
+    kind: RowKind
+    rows: Count
+    machine_rows: Count
+    local_rows: Count
+    suite: str | None  # None: no suite has it
+    report: str | None  # the title of a table in the suite's report
+    lacks: str | None

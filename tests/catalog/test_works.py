@@ -1,0 +1,63 @@
+"""Every published table of the works is listed, and what the list names exists."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from catalog.read import read_work_tables, read_works
+from infra.loadgen.suite_file import parse_suite_file
+from tests.warehouse.importers.reading import SHARED
+from warehouse.suite_report.works_page import PAGE, page
+
+ROOT = Path(__file__).parents[2]
+FACTS = SHARED.parent / "facts" / "works.md"
+TABLES = read_work_tables()
+
+
+def test_the_page_of_works_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `python -m warehouse.suite_report.works_page`"
+
+
+def test_each_table_that_runs_again_names_a_table_of_a_suites_report() -> None:
+    titles = {
+        one.suite: {table.title for table in parse_suite_file(ROOT / "suites" / f"{one.suite}.toml")[0].report.tables}
+        for one in read_works()
+    }
+
+    missing = [(one.work, one.number) for one in TABLES if one.suite and one.report not in titles[one.suite]]
+    assert missing == []
+    assert {one.suite for one in TABLES if one.suite} == set(titles)
+
+
+def test_a_table_with_rows_that_do_not_run_again_says_why() -> None:
+    assert [(one.work, one.number) for one in TABLES if one.machine_rows < one.rows and not one.lacks] == []
+    assert [(one.work, one.number) for one in TABLES if max(one.machine_rows, one.local_rows) > one.rows] == []
+
+
+@pytest.mark.skipif(not FACTS.exists(), reason="../shared/facts is not here")
+def test_every_published_table_is_listed_with_its_rows() -> None:
+    text = FACTS.read_text("utf-8")
+    stated = {
+        cells[0]: (_sum(cells[4]), _sum(cells[5]))
+        for line in text.splitlines()
+        if (cells := [cell.strip() for cell in line.strip("|").split("|")])[0] in {one.work for one in read_works()}
+    }
+
+    numbers = Counter(one.work for one in TABLES)
+    rows = {work: sum(one.rows for one in TABLES if one.work == work) for work in numbers}
+    assert {work: (numbers[work], rows[work]) for work in numbers} == stated
+    sections = re.split(r"^# \d{3} · ([\w.-]+)|^# ", text, flags=re.MULTILINE)
+    named = {
+        (work, number)
+        for work, section in zip(sections[1::2], sections[2::2], strict=True)
+        if work in stated
+        for number in re.findall(r"\*\*(?:\d{3}-)?([TF]\d\d)\*\*", section)
+    }
+    assert named <= {(one.work, one.number) for one in TABLES}
+
+
+def _sum(cell: str) -> int:
+    """The count that a cell begins with: `36: 0 in ...`, `20 + 10 bars`, `47 (8 throughput)`."""
+    return sum(map(int, re.findall(r"\d+", re.split(r"[(:,]", cell)[0])))
