@@ -27,6 +27,7 @@ from warehouse.lake.lake import one_loader
 from warehouse.lake.query import run_sql
 from warehouse.lake.swap import swap_in
 from warehouse.report.page import write_report
+from warehouse.sql import sql
 
 NIGHTS = 5 * 365
 QUERIES = Path(__file__).parents[1] / "docs" / "how-to" / "queries"
@@ -100,14 +101,14 @@ def _questions(data: Path) -> Iterator[tuple[str, float]]:
             yield path.stem, _answered(connection, path.read_text("utf-8"))
 
 
-def _answered(connection: DuckDBPyConnection, sql: str) -> float:
-    return min(_timed(lambda: connection.execute(sql).fetchall()) for _ in range(3))
+def _answered(connection: DuckDBPyConnection, query: str) -> float:
+    return min(_timed(lambda: connection.execute(query).fetchall()) for _ in range(3))
 
 
 def _others(data: Path, file: Path) -> tuple[float, float]:
     """Seconds of SQLite, and of pandas over CSV, for one of the questions; SQLite has no median and takes the mean."""
     with open_warehouse(data) as connection:
-        runs = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM accepted").fetchdf()  # noqa: S608
+        runs = connection.execute(sql("SELECT {{ names | name }} FROM accepted", names=COLUMNS)).fetchdf()
     runs.to_csv(file, index=False)
     with sqlite3.connect(file.with_suffix(".db")) as lite:
         runs.to_sql("runs", lite, index=False)

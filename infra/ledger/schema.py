@@ -1,6 +1,7 @@
 """The ledger's tables of leases and attempts, their statements, and the upgrade of older files."""
 
 import sqlite3
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -83,6 +84,10 @@ UPDATE attempts SET machine_id = :machine_id, rented_at = coalesce(rented_at, :n
   usd_per_hour = coalesce(:usd_per_hour, usd_per_hour)
 WHERE lease_id = :lease_id AND attempt = (SELECT attempt FROM leases WHERE lease_id = :lease_id)
 """
+RESTORE = """
+INSERT INTO leases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (lease_id) DO NOTHING
+"""
 TIMESTAMPS = {"heartbeat_at", "intended_at", "rented_at", "expires_at", "released_at", "began_at", "ended_at"}
 
 
@@ -110,22 +115,30 @@ def _upgrade(connection: sqlite3.Connection) -> None:
         connection.execute("ALTER TABLE leases RENAME TO replaced")
     for statement in filter(str.strip, SCHEMA.split(";")):
         connection.execute(statement)
-    for table in ("replaced", "older"):  # `older` is what earlier versions left where their upgrade was killed
-        columns = ", ".join(_columns(connection, table))
-        if columns:
-            rows = f"SELECT {columns} FROM {table} WHERE true ON CONFLICT (lease_id) DO NOTHING"  # noqa: S608  our names
-            connection.execute(f"INSERT INTO leases ({columns}) {rows}")
-            connection.execute(f"DROP TABLE {table}")
+    if _columns(connection, "replaced"):
+        _restore(connection, connection.execute("SELECT * FROM replaced").fetchall())
+        connection.execute("DROP TABLE replaced")
+    if _columns(connection, "older"):  # what earlier versions left where their upgrade was killed
+        _restore(connection, connection.execute("SELECT * FROM older").fetchall())
+        connection.execute("DROP TABLE older")
     connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _restore(connection: sqlite3.Connection, leases: Sequence[sqlite3.Row]) -> None:
+    """Write the leases of an older table that are not there yet; a column that it lacks gets its default."""
+    columns = _columns(connection, "leases").items()
+    for lease in map(dict, leases):
+        connection.execute(RESTORE, [lease.get(name, default) for name, default in columns])
 
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+def _columns(connection: sqlite3.Connection, table: str) -> dict[str, str | None]:
+    """The columns of a table, in order, and their defaults; none if it does not exist."""
     # Read at once: a cursor in a frame of an interrupted read keeps its lock while the exception lives.
-    return [row["name"] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
+    return dict(connection.execute("SELECT name, dflt_value FROM pragma_table_info(?)", (table,)).fetchall())
 
 
 def values_of(row: sqlite3.Row) -> dict[str, Any]:

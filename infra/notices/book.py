@@ -55,10 +55,9 @@ class EventBook:
             for event in events:
                 self._report(book, event)
             now = {event.key for event in events}
-            marks = ",".join("?" * len(kinds))
-            listed = f"SELECT key, title FROM events WHERE ended_at IS NULL AND kind IN ({marks})"  # noqa: S608 - marks
-            for key, title in book.execute(listed, tuple(kinds)).fetchall():
-                if key not in now:
+            standing = book.execute("SELECT key, kind, title FROM events WHERE ended_at IS NULL").fetchall()
+            for key, kind, title in standing:
+                if kind in kinds and key not in now:
                     book.execute("UPDATE events SET ended_at = ? WHERE key = ?", (self._now(), key))
                     self._write(book, f"over: {title}", "", "know")
 
@@ -78,9 +77,9 @@ class EventBook:
 
     def mark(self, message: Message, *, is_sent: bool) -> None:
         """Remove a message that was sent, or count a try."""
-        done = "DELETE FROM messages" if is_sent else "UPDATE messages SET tries = tries + 1"
+        sent, tried = "DELETE FROM messages WHERE number = ?", "UPDATE messages SET tries = tries + 1 WHERE number = ?"
         with self._open() as book:
-            book.execute(f"{done} WHERE number = ?", (message.number,))
+            book.execute(sent if is_sent else tried, (message.number,))
 
     def _report(self, book: sqlite3.Connection, event: Event) -> None:
         known = book.execute("SELECT title, ended_at FROM events WHERE key = ?", (event.key,)).fetchone()
