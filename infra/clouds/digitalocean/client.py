@@ -64,7 +64,7 @@ STATUS_OF_ID = {
 }
 
 
-class TimedClient(Client):
+class TimedClient(Client):  # type: ignore[misc]  # its types are not read
     """A pydo client that keeps the times of its answers."""
 
     def __init__(self, token: str, times: AnswerTimes, **options: Any) -> None:
