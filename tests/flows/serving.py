@@ -132,12 +132,12 @@ def free_port() -> int:
 
 
 def start_server(home: Path, port: int | None = None) -> tuple[Service, str]:
-    """Start a server, which schedules nothing and shows no pages, and return its address."""
+    """Start a server without services, which schedules nothing, and without pages; return its address."""
     port = port or free_port()
     url = f"http://127.0.0.1:{port}/api"
     where = {"PREFECT_SERVER_API_HOST": "127.0.0.1", "PREFECT_SERVER_API_PORT": str(port)}
-    quiet = {"PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false", "PREFECT_SERVER_UI_ENABLED": "false"}
-    return start(home, ["server", "start"], {**environment(home, url), **where, **quiet}), url
+    quiet = {"PREFECT_SERVER_UI_ENABLED": "false"}
+    return start(home, ["server", "start", "--no-services"], {**environment(home, url), **where, **quiet}), url
 
 
 @contextmanager
