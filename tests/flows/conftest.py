@@ -3,6 +3,7 @@
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -138,8 +139,12 @@ class NightFixture:
         return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
     def call(self, *argv: str) -> "subprocess.CompletedProcess[str]":
-        """The command line inside this process: for commands that start nothing."""
+        """The command line inside this process: where no process is needed, since its imports take seconds.
+
+        A night needs `prefect_api`, too, or would start a server.
+        """
         out, err, before = io.StringIO(), io.StringIO(), dict(os.environ)
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         code: object = 0
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
             patch.setattr(sys, "argv", ["nightbench", *argv])
@@ -151,6 +156,8 @@ class NightFixture:
             finally:
                 os.environ.clear()
                 os.environ.update(before)
+                for number, handler in handlers.items():
+                    signal.signal(number, handler)
         assert isinstance(code, int)
         return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())
 

@@ -189,18 +189,18 @@ def test_a_night_with_a_reference_that_may_move_is_refused_before_anything_begin
     assert not house.data.exists()
 
 
-@pytest.mark.usefixtures("served")
+@pytest.mark.usefixtures("prefect_api", "calibrated", "nights_without_prefect")
 def test_a_failed_night_exits_1_and_says_why(house: NightFixture) -> None:
     house.write_suite(fault="oom_at_start")
 
-    done = house.cli("run", str(house.suite))
+    done = house.call("run", str(house.suite))
 
     assert done.returncode == 1
     assert "larger than the available KV cache memory" in done.stdout
     assert house.leftovers() == []
 
 
-@pytest.mark.usefixtures("served")
+@pytest.mark.usefixtures("prefect_api", "calibrated", "nights_without_prefect")
 def test_what_no_bucket_took_is_kept_uploaded_later_and_taken_up_elsewhere(house: NightFixture, tmp_path: Path) -> None:
     house.environment.update(
         AWS_ACCESS_KEY_ID="tester",
@@ -210,14 +210,14 @@ def test_what_no_bucket_took_is_kept_uploaded_later_and_taken_up_elsewhere(house
         NIGHTBENCH_S3_GRACE_S="1",
         NIGHTBENCH_S3_PATIENCE_S="1",
     )
-    ran = house.cli("run", str(house.suite), "--poc")
+    ran = house.call("run", str(house.suite), "--poc")
     with Bucket() as bucket:
         house.environment.update(NIGHTBENCH_S3_ENDPOINT=bucket.endpoint, NIGHTBENCH_S3_PATIENCE_S="60")
         uploaded = house.call("upload")
         there = tmp_path / "elsewhere"
         elsewhere = NightFixture(there, house.suite, house.environment | {"NIGHTBENCH_DATA": str(there)})
         (night,) = store.nights(house.data)
-        resumed = elsewhere.cli("run", "--resume", night)
+        resumed = elsewhere.call("run", "--resume", night)
 
     assert (ran.returncode, uploaded.returncode, resumed.returncode) == (3, 0, 0)
     assert f"1 runs are not uploaded: run `nightbench upload {night}`" in ran.stderr
@@ -300,7 +300,8 @@ def heartbeats_of_nights(prefect_home: Path) -> int:
         return int(database.execute(count).fetchone()[0])
 
 
-def test_a_night_killed_with_9_and_its_watchdog_too_is_reaped_and_resumed(house: NightFixture, server_url: str) -> None:
+@pytest.mark.usefixtures("prefect_api", "calibrated", "nights_without_prefect")
+def test_a_night_killed_with_9_and_its_watchdog_too_is_reaped_and_resumed(house: NightFixture) -> None:
     house.write_suite(ttft_ms=300)
     process = house.start("run", str(house.suite))
     lease_id = wait_until_measuring(house, process)
@@ -311,10 +312,9 @@ def test_a_night_killed_with_9_and_its_watchdog_too_is_reaped_and_resumed(house:
     before = json.loads(cost_file.read_text())
     engine, api = marked(lease_id), set(house.orphans()) - set(marked(lease_id))
 
-    reaped = house.cli("reap")
+    reaped = house.call("reap")
     running_after, after = marked(lease_id) + house.orphans(), json.loads(cost_file.read_text())
-    house.environment["PREFECT_API_URL"] = server_url
-    resumed = house.cli("run", "--resume", store.nights(house.data)[0])
+    resumed = house.call("run", "--resume", store.nights(house.data)[0])
 
     assert engine
     assert api
@@ -346,7 +346,7 @@ def test_the_next_night_ends_what_a_killed_one_left_running(house: NightFixture,
 def test_answers_come_as_table_json_and_csv(past: NightFixture) -> None:
     query = "SELECT scenario, completed FROM measurements ORDER BY scenario"
 
-    wrong = past.cli("sql", "SELEKT 1")
+    wrong = past.call("sql", "SELEKT 1")
     table, as_json, as_csv = (past.call("sql", query, *form).stdout for form in ([], ["--json"], ["--csv"]))
 
     assert "one" in table

@@ -29,7 +29,7 @@ def late(house: NightFixture) -> NightFixture:
 
 
 def rows_of(house: NightFixture, *argv: str) -> dict[str, dict[str, float]]:
-    done = house.cli("crosscheck", *argv, "--json")
+    done = house.call("crosscheck", *argv, "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
     assert {row["client"] for row in rows} == {"vllm-bench"}
@@ -57,7 +57,7 @@ def test_on_an_engine_the_bias_is_that_of_the_same_load_against_the_truth(late: 
 def test_a_client_that_fails_is_named_with_its_own_words(house: NightFixture) -> None:
     Path(house.environment["NIGHTBENCH_VLLM_EXECUTABLE"]).write_text("#!/bin/sh\necho no bench here >&2\nexit 7\n")
 
-    done = house.cli("crosscheck", *QUICK)
+    done = house.call("crosscheck", *QUICK)
 
     assert done.returncode == 3
     assert "vllm-bench failed with exit code 7: no bench here" in done.stderr

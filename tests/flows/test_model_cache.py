@@ -185,7 +185,7 @@ def test_a_bucket_that_cannot_be_used_is_a_sentence_before_anything_is_rented(
     assert account.names() == []
 
 
-@pytest.mark.usefixtures("served")
+@pytest.mark.usefixtures("served", "prefect_api", "calibrated", "nights_without_prefect")
 def test_a_night_that_is_killed_while_it_uploads_leaves_no_model_and_the_next_goes_on(street: Street) -> None:
     street.keep()
     street.bucket.fault("silence", path=rf"files/{WEIGHTS}", times=1, seconds=600)
@@ -201,6 +201,6 @@ def test_a_night_that_is_killed_while_it_uploads_leaves_no_model_and_the_next_go
 
     assert street.keys("manifest.json") == []
     street.bucket.relent()
-    done = street.house.cli("run", str(street.house.suite), "--poc")
+    done = street.house.call("run", str(street.house.suite), "--poc")
     assert street.keys("manifest.json"), done.stderr
     assert street.house.leftovers() == []

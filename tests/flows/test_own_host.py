@@ -149,7 +149,7 @@ def test_a_night_that_waits_takes_its_host_also_where_another_night_was_first(
     assert own.leftovers() == []
 
 
-@pytest.mark.usefixtures("served")
+@pytest.mark.usefixtures("served", "prefect_api", "calibrated", "nights_without_prefect")
 def test_a_night_killed_with_9_is_taken_off_the_host_by_its_watchdog_and_resumed(house: NightFixture, own: Own) -> None:
     house.write_suite(ttft_ms=300)
     process = house.start("run", str(house.suite), "--target", own.target)
@@ -165,7 +165,7 @@ def test_a_night_killed_with_9_is_taken_off_the_host_by_its_watchdog_and_resumed
         time.sleep(0.1)
     after = [process for process in own.machine.marked() if "sshd" not in process.name()]
     held = (own.machine.home / "nightbench" / "lease.json").exists()
-    resumed = house.cli("run", "--resume", store.nights(house.data)[0])
+    resumed = house.call("run", "--resume", store.nights(house.data)[0])
 
     assert len(still) > 3
     assert f"lease {lease.lease_id}: released" in log_of(house.data).read_text()
