@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import duckdb
 
@@ -29,13 +30,21 @@ DATABASE = "warehouse.duckdb"
 BUILDING = ".warehouse-"  # prefix of the folders in which the file is built
 UNFINISHED_S = 3600.0
 _OPENING = threading.Lock()  # the connections of one process to one file share its settings
-_TOGETHER: ContextVar[tuple[Path, duckdb.DuckDBPyConnection] | None] = ContextVar("_TOGETHER", default=None)
+_TOGETHER: ContextVar["_Opened | None"] = ContextVar("_TOGETHER", default=None)
 _NOTHING_FROM_ELSEWHERE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
     "python_enable_replacements": False,
 }
+
+
+class _Opened(NamedTuple):
+    """The warehouse of a data folder, opened for many queries."""
+
+    data: Path
+    connection: duckdb.DuckDBPyConnection
+    is_in_bucket: bool
 
 
 def build_warehouse(data: Path) -> Path:
@@ -112,9 +121,9 @@ def open_warehouse(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     Raises UsageError if the data folder does not exist, ObjectStoreError if a query in this block fails by the bucket.
     """
     together = _TOGETHER.get()
-    if together is not None and together[0] == data:
-        with _translating_bucket_errors(), together[1].cursor() as cursor:
-            if lake_location() is not None:
+    if together is not None and together.data == data:
+        with _translating_bucket_errors(), together.connection.cursor() as cursor:
+            if together.is_in_bucket:
                 cursor.execute("USE warehouse")  # as `connect_to` did: a cursor does not inherit it
             yield cursor
         return
@@ -133,7 +142,7 @@ def open_warehouse(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def opened_once(data: Path) -> Iterator[None]:
     """Open the warehouse once for all queries of this block; else each looks at the lake again, which takes 70 ms."""
     with open_warehouse(data) as connection:
-        before = _TOGETHER.set((data, connection))
+        before = _TOGETHER.set(_Opened(data, connection, lake_location() is not None))
         try:
             yield
         finally:
