@@ -72,6 +72,7 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nights_without_pre
     del nights_without_prefect
     found = Machines(tmp_path / "data")
     monkeypatch.setattr("flows.nightly.try_machines", found.measure)
+    monkeypatch.setattr("tasks.loading.write_report", lambda data, night: data / night)  # a search reads no page
     monkeypatch.setattr("flows.temporary_server.temporary_server", nullcontext)
     monkeypatch.setattr("flows.ending.handle_stop_signals", lambda _data: None)  # this process is pytest's
     return found
