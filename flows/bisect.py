@@ -14,12 +14,15 @@ from pydantic import ValidationError
 
 from bench.errors import UsageError
 from bench.record import NightEnd
+from bench.suite.target import parse_target
 from bench.trends.bisect import Bisection, Measured, Step, next_step, with_night
 from bench.trends.night_judge import coupling
 from bench.trends.series import Point, Series
+from infra.engines.releases import require_releases
 from infra.leases.lease_reports import night_minutes
 from infra.loadgen.suite_file import read_suite
 from infra.loadgen.suite_lock import lock_file
+from infra.settings import Settings
 from infra.storage import store
 from nights.durable import write_text
 from warehouse.lake.query import ask
@@ -119,6 +122,16 @@ def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def known_versions(data: Path) -> list[str]:
     """The engine versions that we measured, accepted or not, in the order in which they were first measured."""
     return [version for (version,) in ask(data, _VERSIONS).rows]
+
+
+def require_releases_of(candidates: Iterable[str], suite: Path, target: str, settings: Settings) -> None:
+    """Raise UsageError, before the first night, where a version of these could not be run by the suite."""
+    where = parse_target(target)
+    parsed, _digest = read_suite(suite, is_draft=True, target=where.name)
+    for version in candidates:
+        if not is_image(version):
+            engine = parsed.engine.model_copy(update={"version": version})
+            require_releases(parsed.model_copy(update={"engine": engine}), where, settings)
 
 
 def require_listed(listed: Sequence[str], ends: Sequence[str]) -> None:

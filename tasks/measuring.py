@@ -11,6 +11,7 @@ from bench.errors import NightbenchError, RemoteJobCrashedError, unexpected
 from bench.night_progress import LoadProgress
 from bench.plan import describe_load
 from bench.record import Calibration, LeaseFacts, Lineage, NightRecord, PlannedRun, RunRecord
+from bench.suite.engine import is_installed_as
 from infra.agent import operations
 from infra.agent.operations import MachinePaths
 from infra.bootstrap import executor_for, executor_of, ledger
@@ -101,9 +102,9 @@ def ready_offline_engine(settings: Settings, context: RunContext, run: PlannedRu
 
 
 def _engine_of(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> EngineAt:
-    """The engine that a run asks for: the suite's, or another engine or image, which is installed."""
+    """The engine that a run asks for: the suite's, or another engine, release or image, which is installed."""
     asked, prepared = run.scenario.engine, context.night.suite.engine
-    if (asked.name, asked.image) == (prepared.name, prepared.image) or run.scenario.is_control:
+    if is_installed_as(asked, prepared) or run.scenario.is_control:
         return engine
     lease = ledger(settings).lease(context.lease.lease_id)
     reporter = Reporter(get_run_logger().info)

@@ -12,6 +12,7 @@ from bench.rerun import rerun_of
 from bench.suite.target import parse_target
 from infra.bootstrap import cloud_named, clouds, ledger_file
 from infra.clouds.abilities import OneHostCloud
+from infra.engines.releases import require_releases
 from infra.engines.secret_environment import read_secrets, with_secrets
 from infra.leases.lease_reports import night_usd
 from infra.leases.leftovers import release_leftovers
@@ -115,7 +116,8 @@ def runs_elsewhere(settings: Settings, part: NightRecord) -> Callable[[], tuple[
 
 
 def _require_means(settings: Settings, night: NightRecord) -> None:
-    """Raise UsageError where the bucket or a secret that the night needs is not set."""
+    """Raise UsageError where the engine's release, the bucket or a secret that the night needs is not there."""
+    require_releases(night.suite, parse_target(night.target), settings)
     for model in night.suite.models:
         require_bucket(settings, model)
     for one in with_secrets(night.suite):

@@ -56,6 +56,12 @@ class Engine(Frozen):
         return self
 
 
+def is_installed_as(engine: Engine, other: Engine) -> bool:
+    """Whether both run from one installation: one image, or one release of a program that Nightbench builds."""
+    names = ("name", "image") if engine.image is not None else ("name", "image", "version")
+    return all(getattr(engine, name) == getattr(other, name) for name in names)
+
+
 def tag_of(image: str) -> str | None:
     """The tag of an image reference; None if it has none. The port of a registry is not a tag."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2] or None

@@ -13,7 +13,7 @@ from benchmarks.clients.client import (
     UnavailableError,
     UnreadableError,
 )
-from infra.engines.venv import BUILD, LOCK, ensure_engine
+from infra.engines.venv import LOCK, ensure_engine, locked_release
 from infra.reporting import Say
 
 NAME, RESULT = "vllm bench", "result.json"
@@ -69,4 +69,4 @@ def read(folder: Path) -> Series:
     return {NAME: report_of(folder)}
 
 
-CLIENT = Client(NAME, BUILD.rsplit(maxsplit=1)[-1], install, command, read, (NAME,), is_slow=True)
+CLIENT = Client(NAME, locked_release(LOCK), install, command, read, (NAME,), is_slow=True)

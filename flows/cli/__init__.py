@@ -19,6 +19,7 @@ from flows.cli import (
     compare,
     demo,
     doctor,
+    engine,
     export,
     machines,
     nights,
@@ -43,7 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-NIGHTS = (demo, nights, reproduce, pages, service, pin, machines, bucket)
+NIGHTS = (demo, nights, reproduce, pages, service, pin, engine, machines, bucket)
 RESULTS = (warehouse, trends, compare, bisect, audit, export, client, doctor)
 for module in (*NIGHTS, *RESULTS):
     app.add_typer(module.commands)

@@ -1,7 +1,7 @@
 """The command that finds the engine version or image at which a number moved."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -28,8 +28,12 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
     bad: Annotated[str, typer.Option(help="Engine version or image after it.")],
     images: Annotated[
         Path | None,
-        typer.Option(help="File of versions or images, one a line, oldest first; default: versions of the warehouse."),
+        typer.Option(help="File of versions or images, one a line, oldest first; default: what --over says."),
     ] = None,
+    over: Annotated[
+        Literal["warehouse", "versions"],
+        typer.Option(help="Candidates: the engine versions of the warehouse, or every release that has a lock."),
+    ] = "warehouse",
     suite: Annotated[Path, typer.Option(help="Suite that measures each candidate.")] = Path("suites/local.toml"),
     target: TargetOption = "local",
     budget_usd: Annotated[
@@ -45,12 +49,23 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
     """
     from bench.suite.target import parse_target  # noqa: PLC0415
     from bench.trends.bisect import Bisection, candidates_between, leases_expected  # noqa: PLC0415
-    from flows.bisect import known_versions, read_candidates, require_listed  # noqa: PLC0415
+    from flows.bisect import (  # noqa: PLC0415
+        known_versions,
+        read_candidates,
+        require_listed,
+        require_releases_of,
+    )
+    from infra.engines.releases import locked_releases  # noqa: PLC0415
 
-    data = read_settings().data.absolute()
-    listed = read_candidates(images) if images else known_versions(data)
+    settings = read_settings()
+    data = settings.data.absolute()
+    if images is not None:
+        listed = read_candidates(images)
+    else:
+        listed = list(locked_releases()) if over == "versions" else known_versions(data)
     require_listed(listed, (good, bad))
     names = candidates_between(listed, good, bad)
+    require_releases_of(names, suite, target, settings)
     search = Bisection(metric=metric, suite=str(suite.absolute()), target=parse_target(target).name, candidates=names)
     fewest, most = leases_expected(len(names))
     console.progress(

@@ -71,7 +71,9 @@ def crosscheck(
         raise UsageError("pass --streams for the truth server, or --suite and --scenario for a real engine")
     settings = read_settings()
     picked = None if suite is None or scenario is None else pick_scenario(suite, scenario)
-    with checking.ground(own_engine(settings, console.progress), settings.cache, console.progress) as here:
+    version = None if picked is None else picked[1].engine.version
+    engine = own_engine(settings, console.progress, version)
+    with checking.ground(engine, settings.cache, console.progress) as here:
         if picked is None:
             sides = checking.check_streams(here, streams or 100, checking.Schedule(ttft_ms, itl_ms))
         else:

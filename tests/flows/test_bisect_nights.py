@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from bench.errors import EngineBuildError
+from bench.errors import EngineBuildError, UsageError
 from bench.record import LeaseReport, NightRecord
 from flows.cli import app
 from flows.machines import run_machines
@@ -71,6 +71,7 @@ class Machines:
 def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nights_without_prefect: None) -> Machines:
     del nights_without_prefect
     found = Machines(tmp_path / "data")
+    monkeypatch.setenv("NIGHTBENCH_VLLM_EXECUTABLE", "/nowhere/vllm")  # no release of the history has a lock
     monkeypatch.setattr("flows.nightly.try_machines", found.measure)
     monkeypatch.setattr("tasks.loading.write_report", lambda data, night: data / night)  # a search reads no page
     monkeypatch.setattr("flows.temporary_server.temporary_server", nullcontext)
@@ -125,3 +126,15 @@ def test_the_version_is_found_by_nights_and_a_search_that_was_stopped_goes_on(
     again = bisect(tmp_path)
     assert (again.exit_code, said.exit_code) == (0, 0)
     assert store.nights(tmp_path / "data") == nights
+
+
+def test_a_version_that_could_not_run_is_refused_before_the_first_night(
+    machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NIGHTBENCH_VLLM_EXECUTABLE")
+
+    refused = bisect(tmp_path)
+
+    assert isinstance(refused.exception, UsageError)
+    assert "no environment can be built for vLLM 0.28.0: this checkout has locks for 0.32.0" in str(refused.exception)
+    assert machines.measured == []

