@@ -22,6 +22,7 @@ class AuditOptions:
     context: ClaimedConfig = field(default_factory=ClaimedConfig)
     only: str | None = None
     use_gx: bool = False
+    mapped: Mapping[str, str] = field(default_factory=dict)  # headers of tables, and what they mean
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def audit(paths: Sequence[str], terms: AuditOptions) -> Audit:
 
     An unreadable file becomes a failed row. Raises UsageError if a path does not exist or is empty.
     """
-    found = [each for path in paths for each in cases_at(path, terms.context)]
+    found = [each for path in paths for each in cases_at(path, terms.context, terms.mapped)]
     cases = [each for each in found if isinstance(each, AuditInput)]
     groups = group_evidence([case.claim for case in cases])
     whole = [

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.audit.judge import row_evidence
 from bench.audit.rules import REQUIRED
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
+from warehouse.column_names import columns_beside
 from warehouse.context import context_of, contexts_of_no_file, in_context, is_context_file
 from warehouse.importers import read_claims
 from warehouse.importers.parsing.document import BYTES_MAX, read_document, too_large_for_memory
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # records are slow to import, and a result file of another to
 
 STDIN = "-"
 NIGHT = "night.json"
+_NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -46,26 +48,27 @@ class LeftOut:
     why: str
 
 
-def cases_at(path: str, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut]:
+def cases_at(path: str, context: ClaimedConfig, mapped: Mapping[str, str] = _NOTHING) -> Iterator[AuditInput | LeftOut]:
     """Everything that can be judged at a path: a file, a folder, or `-` for standard input.
 
-    An unreadable file is a broken case. Raises UsageError if the path does not exist.
+    `mapped` are headers of tables with our names for them; a context file beside a table may name more. An unreadable
+    file is a broken case. Raises UsageError if the path does not exist.
     """
     place = Path(path)
     if path == STDIN:
-        yield from _named("standard input", lambda: sys.stdin.buffer.read(BYTES_MAX + 1), None, context)
+        yield from _named("standard input", lambda: sys.stdin.buffer.read(BYTES_MAX + 1), None, context, mapped)
     elif place.is_dir():
-        yield from _each_once(list(_of_folder(place, context)))
+        yield from _each_once(list(_of_folder(place, context, mapped)))
     elif is_context_file(place):
         raise UsageError(f"{path} is a context file and no result: pass the result beside it")
     elif place.exists():
-        yield from _of_file(place, context)
+        yield from _of_file(place, context, mapped)
         yield from map(LeftOut, contexts_of_no_file(place.parent))
     else:
         raise UsageError(f"{path} does not exist: pass a result file, a folder, or - for standard input")
 
 
-def _of_folder(folder: Path, context: ClaimedConfig) -> Iterator[AuditInput | LeftOut]:
+def _of_folder(folder: Path, context: ClaimedConfig, mapped: Mapping[str, str]) -> Iterator[AuditInput | LeftOut]:
     found = False
     servers: dict[Path, NightServers] = {}
     contexts: dict[Path, None] = {}  # the folders with a context file, in order
@@ -74,7 +77,7 @@ def _of_folder(folder: Path, context: ClaimedConfig) -> Iterator[AuditInput | Le
             contexts[place.parent] = None
             continue
         found = True
-        yield from [_of_run(place, servers)] if place.is_dir() else _of_file(place, context, is_named=False)
+        yield from [_of_run(place, servers)] if place.is_dir() else _of_file(place, context, mapped, is_named=False)
     if not found:
         raise UsageError(f"{folder} contains no run folder and no result file")
     for each in contexts:
@@ -111,9 +114,12 @@ def _things(folder: Path) -> Iterator[Path]:
         yield from (here / name for name in sorted(files) if not is_night and not name.startswith("."))
 
 
-def _of_file(place: Path, context: ClaimedConfig, *, is_named: bool = True) -> Iterator[AuditInput | LeftOut]:
+def _of_file(
+    place: Path, context: ClaimedConfig, mapped: Mapping[str, str], *, is_named: bool = True
+) -> Iterator[AuditInput | LeftOut]:
+    known = {**columns_beside(place), **mapped}
     try:
-        yield from _named(str(place), lambda: _bytes_of(place), place.parent, context_of(place, context))
+        yield from _named(str(place), lambda: _bytes_of(place), place.parent, context_of(place, context), known)
     except UnknownFormatError as error:
         yield _broken(str(place), "unknown_format", str(error)) if is_named else LeftOut(str(error))
     except ToldBesideError as error:
@@ -125,9 +131,11 @@ def _bytes_of(place: Path) -> bytes:
     return place.read_bytes()
 
 
-def _named(name: str, read: Callable[[], bytes], folder: Path | None, context: ClaimedConfig) -> Iterator[AuditInput]:
+def _named(
+    name: str, read: Callable[[], bytes], folder: Path | None, context: ClaimedConfig, mapped: Mapping[str, str]
+) -> Iterator[AuditInput]:
     try:
-        document = read_document(name, read(), *_beside(folder))
+        document = replace(read_document(name, read(), *_beside(folder)), mapped=mapped)
         for claim in read_claims(document):
             known = in_context(claim, context)
             yield AuditInput(replace(known, series=None), row_evidence(known, subject_of(known)))

@@ -19,6 +19,7 @@ from bench.errors import UsageError
 from catalog.read import read_names
 
 NAME = "context.toml"
+COLUMNS = "columns"  # a table of a context file
 ROUNDED = 0.01  # numbers that are nearer are the same one, rounded
 KEY_OF = {key.field: name for name, key in KEYS.items() if key.field and name != "weights_gb"}  # that one is in GB
 # The types of each field, and the texts of a Literal; a bool is not a number.
@@ -53,11 +54,14 @@ def _stem(file: Path) -> str:
 
 def context_of(file: Path, flags: ClaimedConfig) -> ClaimedConfig:
     """The flags, completed from the context file beside this file; raises UsageError for an unknown key."""
-    stem = _stem(file)
-    for beside in (file.with_name(f"{stem}.{NAME}"), file.with_name(NAME)):
-        if beside.is_file() and beside != file:
-            return flags.filled_from(_read(beside))
-    return flags
+    beside = context_file_of(file)
+    return flags if beside is None else flags.filled_from(_read(beside))
+
+
+def context_file_of(file: Path) -> Path | None:
+    """The context file that applies to this file; None without one."""
+    named = (file.with_name(f"{_stem(file)}.{NAME}"), file.with_name(NAME))
+    return next((beside for beside in named if beside.is_file() and beside != file), None)
 
 
 def require_known(context: ClaimedConfig, where: Callable[[str], str]) -> None:
@@ -121,6 +125,7 @@ def _read(path: Path) -> ClaimedConfig:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     fields: dict[str, Any] = {}
+    values.pop(COLUMNS, None)  # warehouse.column_names reads what the headers of a table mean
     for name, value in values.items():
         field, checked = _checked(path, name, value)
         if field in fields:

@@ -4,11 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bench.errors import UsageError
+from flows.cli.annotations import annotations
 from flows.cli.arguments import JsonFlag, examples
 from flows.show import console
 
@@ -40,6 +42,17 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
     ] = False,
     allow_unchecked: Annotated[
         bool, typer.Option("--allow-unchecked", help="Do not exit 1 for rows of which no number could be checked.")
+    ] = False,
+    mapped: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="THEIRS=OURS[UNIT]", help="What a header of a table means; may be repeated."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write the tables and verdicts as a page to send on."),
+    ] = None,
+    github: Annotated[
+        bool, typer.Option("--github", help="Print findings as annotations of a GitHub workflow.")
     ] = False,
     gpu: Annotated[str | None, typer.Option(help="GPU, if the file does not state it: MI300X, H100, ...")] = None,
     gpu_count: Annotated[int | None, typer.Option(min=1, help="Number of GPUs.")] = None,
@@ -78,8 +91,12 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
         weights_gib=None if weights_gb is None else weights_gb * GB / GIB,
     )
     require_known(context, lambda key: f"--{key}")
-    found = _judge_files(files, context, only, use_gx=use_gx)
-    if as_json:
+    found = _judge_files(files, context, only, mapped or [], use_gx=use_gx)
+    if html is not None:
+        _write_page(html, found)
+    if github:
+        console.line("\n".join(annotations(found.judged)))
+    elif as_json:
         typer.echo(json.dumps([as_values(each) for each in found.judged], indent=2, allow_nan=False))
     else:
         console.line("\n".join(line for each in found.judged for line in _lines(each)))
@@ -90,15 +107,28 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
         raise typer.Exit(1)
 
 
-def _judge_files(files: list[str], context: "ClaimedConfig", only: str | None, *, use_gx: bool) -> "Audit":
+def _write_page(path: Path, found: "Audit") -> None:
+    from nights.durable import write_text  # noqa: PLC0415
+    from warehouse.audit_page import page_of  # noqa: PLC0415
+
+    try:
+        write_text(path, page_of(found.judged))
+    except OSError as error:
+        raise UsageError(f"--html {path} cannot be written: {error.strerror}") from error
+
+
+def _judge_files(
+    files: list[str], context: "ClaimedConfig", only: str | None, mapped: list[str], *, use_gx: bool
+) -> "Audit":
     from bench.audit.rules import RULES  # noqa: PLC0415
     from warehouse.audit import AuditOptions  # noqa: PLC0415
     from warehouse.audit import audit as judge_files  # noqa: PLC0415
+    from warehouse.column_names import columns_of_options  # noqa: PLC0415
 
     families = sorted({rule.family for rule in RULES})
     if only is not None and only not in families:
         raise UsageError(f"--only {only!r} is not a class of rules; the classes are: {', '.join(families)}")
-    return judge_files(files, AuditOptions(context, only, use_gx))
+    return judge_files(files, AuditOptions(context, only, use_gx, columns_of_options(mapped)))
 
 
 def _summary(found: "Audit") -> Iterator[str]:
@@ -169,6 +199,9 @@ def _lines(judged: "Judged") -> Iterator[str]:
     for finding in judged.findings:
         if finding.status in ("FAIL", "WARN"):
             yield f"  {finding.status:5} {finding.code}: {finding.message}{_arithmetic(finding)}"
+    if judged.verdict == "unchecked":
+        needs = judged.coverage.needs or ("no number of ours was read: --map says what a header means",)
+        yield f"  unchecked: {'; '.join(needs[:NEEDS_SHOWN])}"
     unclear: dict[str, set[str]] = {}
     for finding in judged.findings:
         if finding.status == "NOT-CHECKABLE":

@@ -169,8 +169,12 @@ class _Reading:
             lineage=replace(lineage, place=f"{sheet}{lineage.place}{title}"),
             remarks=(*claim.remarks, *missed),
             pairs=(*claim.pairs, *pairs),
-            cells=places,
+            cells={**places, **self._missed(down)},
         )
+
+    def _missed(self, down: int) -> dict[str, tuple[int, int, int]]:
+        """Where the numbers of a row stand that do not follow from the others."""
+        return {f"table_arithmetic {miss.column}": self._place(down, miss.column) for miss in self.misses.get(down, ())}
 
     def _place(self, down: int, at: int) -> tuple[int, int, int]:
         return (self.at, at - 1, down + 1) if self.is_turned else (self.at, down, at)

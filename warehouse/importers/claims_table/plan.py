@@ -8,7 +8,7 @@ from bench.audit.claim import NotRead
 from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
 from warehouse.importers.claims_table.columns import COLUMNS
 from warehouse.importers.claims_table.facets import facets_of, llama_test
-from warehouse.importers.claims_table.vocabulary import STATISTICS, column_of, nearest
+from warehouse.importers.claims_table.vocabulary import STATISTICS, column_of, metric_of, nearest
 from warehouse.importers.claims_table.words import percentile_in, without_ignored
 from warehouse.importers.parsing.printed import read_quantity
 from warehouse.importers.parsing.printed_units import split_name
@@ -215,6 +215,8 @@ def _metrics_in(text: str) -> Iterator[tuple[str, str]]:
     for count in range(min(_PHRASE_MAX, len(words)), 0, -1):
         for at in range(len(words) - count + 1):
             phrase = " ".join(words[at : at + count]).strip(".;*")
+            if metric_of(phrase) is None:  # slot_of would look for the nearest name, which takes long
+                continue
             slot = slot_of(phrase, "")
             if not isinstance(slot, NoSlot) and slot.scale is not None and slot.part != "asked":
                 yield phrase, ""
