@@ -1,8 +1,7 @@
 """Every expected error: one class for each thing that a reader would do differently.
 
-A message may quote a machine, so its control characters are removed.
-
-`exit_code`: 1 something wrong was found, 2 wrong usage, 3 the outside world failed.
+A message may quote a machine, so its control characters are removed. `exit_code`: 1 something wrong was found,
+2 wrong usage, 3 the outside world failed.
 """
 
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ class NightbenchError(Exception):
     stage: str | None = None
     failure: str | None = None  # the class of an engine's failure, a name of bench/engines/vllm_failures.py
     trace: str | None = None  # the traceback, where no part of Nightbench expects what happened
+    ending: str | None = None  # the name of the state of a night that this ends, where no person must act
 
     def __init__(self, message: str = "") -> None:
         super().__init__(printable(message))
@@ -139,6 +139,8 @@ class CloudUnknownError(CloudError):
 class NoCapacityError(CloudError):
     """The cloud has no capacity there; nothing was rented. `regions` are the alternatives that it names."""
 
+    ending = "No capacity"
+
     def __init__(self, message: str, regions: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.regions = regions
@@ -167,9 +169,10 @@ class MachinesEndedError(NightbenchError):
 
 
 class BudgetError(NightbenchError):
-    """The next stage would exceed the night's budget; rented machines are still released."""
+    """The next stage or machine would exceed a budget, the night's or the month's; machines are still released."""
 
     stage = "budget"
+    ending = "Out of budget"
 
 
 class ObjectStoreError(NightbenchError):

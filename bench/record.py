@@ -99,6 +99,7 @@ class MachineEnd(StoredValue):
 
     stage: str | None
     reason: str
+    ending: str | None = None  # `No capacity` or `Out of budget`; None: a person must act, or from before 2026-11-25
 
 
 class NightEnd(MachineEnd):

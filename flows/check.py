@@ -6,7 +6,8 @@ from flows.deployed import is_deployed
 from flows.ending import end_prefects_thread_at_exit
 from flows.notifying import notify_of_faults
 from flows.service.parts import Service
-from flows.service.status import FAULT, read_status
+from flows.service.scheduled_nights import FAULT
+from flows.service.status import read_status
 from infra.notices.event import Event
 from infra.reporting import Say
 from infra.settings import Settings

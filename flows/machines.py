@@ -6,7 +6,7 @@ from itertools import count
 
 from prefect import get_run_logger
 
-from bench.errors import HostError, MachinesEndedError, MachineUnfitError, NightbenchError
+from bench.errors import HostError, MachinesEndedError, MachineUnfitError, NightbenchError, NoCapacityError
 from bench.machine_nights import machine_night, machine_nights
 from bench.night_steps import is_replaced
 from bench.record import MachineEnd, NightEnd, NightRecord
@@ -14,6 +14,7 @@ from flows.rental import release_at_end
 from infra.processes.side_by_side import side_by_side
 from infra.settings import Settings
 from infra.storage import store
+from infra.storage.night_ends import nights_in_a_row
 from tasks.machine import can_be_replaced
 
 AT_ONCE = 8  # machines of one night, each with a thread of this process
@@ -33,6 +34,7 @@ def run_machines(settings: Settings, night: NightRecord, benchmark: Benchmark) -
         return None
     is_one = len(machine_nights(night)) == 1
     error = next(iter(failures.values())) if is_one else _together(settings, night, failures)
+    error = _with_nights_in_a_row(settings, night, error)
     end = NightEnd(**_end_of(error).model_dump(), machines={} if is_one else _ends(failures))
     store.write_json(store.end_file(settings.data, night.night), end)
     return error
@@ -82,7 +84,22 @@ def _together(settings: Settings, night: NightRecord, failures: dict[str, BaseEx
     whys = "; ".join(f"{name}: {missing[name]}, because {error}" for name, error in failures.items())
     others = [name for name in missing if name not in failures]
     stands = f"; the runs of {', '.join(others)} are complete" if others else ""
-    return MachinesEndedError(f"{whys}{stands}; run `nightbench run --resume {night.night}` for the missing ones")
+    together = MachinesEndedError(f"{whys}{stands}; run `nightbench run --resume {night.night}` for the missing ones")
+    endings = {getattr(error, "ending", None) for error in failures.values()}
+    together.ending = endings.pop() if len(endings) == 1 else None
+    return together
+
+
+def _with_nights_in_a_row(settings: Settings, night: NightRecord, error: BaseException) -> BaseException:
+    """The same error; one of missing capacity also says for how many nights in a row."""
+    if not isinstance(error, NightbenchError) or error.ending is None or error.ending != NoCapacityError.ending:
+        return error
+    earlier = nights_in_a_row(settings.data, night, error.ending)
+    if not earlier:
+        return error
+    said = type(error)(f"{error}; no capacity for {len(earlier) + 1} nights in a row, since night {earlier[-1]}")
+    said.ending = error.ending
+    return said
 
 
 def _missing(settings: Settings, part: NightRecord) -> str:
@@ -98,5 +115,5 @@ def _ends(failures: dict[str, BaseException]) -> dict[str, MachineEnd]:
 def _end_of(error: BaseException) -> MachineEnd:
     """Why a machine's night failed: the reason of every run of it that was not run."""
     if isinstance(error, NightbenchError):
-        return MachineEnd(stage=error.stage, reason=str(error))
+        return MachineEnd(stage=error.stage, reason=str(error), ending=error.ending)
     return MachineEnd(stage=None, reason=f"{type(error).__name__}: {error}")

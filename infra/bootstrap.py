@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from infra.clouds.static import StaticCloud, read_access
 from infra.leases.nets import Net, Unguarded, exposure, nets_under
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Ledger
+from infra.ledger.month import MonthSpending, month_spending
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
 from infra.measurement.run import RunContext
@@ -169,6 +171,12 @@ def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_pe
         return None
     why = RENTED[target].why_no_switch(settings)
     return exposure(why_no_switch=why, lease_minutes=lease_minutes, usd_per_hour=usd_per_hour)
+
+
+def spending_of_month(settings: Settings, now: datetime | None = None) -> MonthSpending:
+    """What the leases of this data folder cost in the month, and its limit; unreadable leases are left out."""
+    leases = ledger(settings).readable_leases()[0]
+    return month_spending(leases, now or SystemClock().now(), settings.month_usd_max)
 
 
 def executor_of(settings: Settings, lease: Lease) -> Executor:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import NoDecode
 
 from bench.machine.names import PREFIX
+from bench.time_of_day import parse_time_of_day
 from nights.settings import StorageSettings
 
 MACHINE_LOCK = Path("/tmp/nightbench-machine.lock")  # noqa: S108 - the same file for every user, never a link
@@ -36,6 +37,8 @@ class Settings(StorageSettings):
     min_free_gib: float = Field(default=2.0, ge=0)
     prefix: str = Field(default=PREFIX, pattern="^[a-z0-9]+$")  # of the names of everything that is rented
     capacity_wait_s: float = Field(default=900.0, ge=0)  # how long to wait for a machine while a cloud has no capacity
+    capacity_until: str | None = None  # a night waits for one until this time of day, such as `06:00 Europe/Berlin`
+    month_usd_max: float | None = Field(default=None, gt=0)  # of all leases of this data folder in a calendar month
     endpoint_api_key: SecretStr | None = None  # of a server that already runs; see infra/engines/secret_environment.py
     # Of runs that are started through a deployment: whoever reaches Prefect's API chooses their parameters.
     # The only targets; also the only URLs with the key. None: this computer and every cloud.
@@ -85,6 +88,13 @@ class Settings(StorageSettings):
     ssh_patience_s: float = Field(default=120.0, gt=0)  # how long a machine in use may be unreachable
     machine_python: str | None = None  # on a machine over SSH, with all packages; None: an environment is built
     git_commit: str | None = None  # the commit, if the code is installed without its git folder
+
+    @field_validator("capacity_until")
+    @classmethod
+    def _is_a_time_of_day(cls, text: str | None) -> str | None:
+        if text is not None:
+            parse_time_of_day(text)
+        return text
 
     @field_validator("notify_urls", mode="before")
     @classmethod

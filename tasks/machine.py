@@ -15,6 +15,7 @@ from bench.plan import on_kind
 from bench.record import NightRecord
 from bench.suite.machine import Machine, hardware_of
 from bench.suite.suite import Suite
+from bench.time_of_day import parse_time_of_day
 from infra.agent import operations
 from infra.agent.operations import MachinePaths, PrepareOptions
 from infra.agent.prepare import Prepared
@@ -55,7 +56,13 @@ def is_local_failure(_task: Task[..., object], _run: TaskRun, state: State[objec
     return isinstance(state.data, (OSError, LedgerError))
 
 
-@night_task("provision {night.target}", retries=1, retry_delay_s=2, retry_if=is_local_failure)
+@night_task(
+    "provision {night.target}",
+    shown="rent {night.suite.machine.kind} on {night.target}",
+    retries=1,
+    retry_delay_s=2,
+    retry_if=is_local_failure,
+)
 def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *, wait: bool = False) -> Lease:
     """Release what an earlier night left rented, then rent one machine, from the golden image if there is one.
 
@@ -73,7 +80,8 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *
         )
     cloud, book = cloud_named(settings, night.target), WatchedLedger(ledger_file(settings))
     wanted = night.where.leased(night.suite.machine)
-    request = lease_request_of(wanted, patience_s=settings.capacity_wait_s)
+    request = lease_request_of(wanted, patience_s=capacity_wait_s(settings, night))
+    request = replace(request, month_usd_max=settings.month_usd_max)
     vendor = cloud.gpu_vendor(wanted.kind) if isinstance(cloud, ImageCloud) else None
     request = replace(request, golden=golden, golden_vendor=vendor, limit=limit_of(night))
     request = replace(request, unguarded=unguarded(settings, night.target))
@@ -89,7 +97,18 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *
     return lease
 
 
-@night_task("teardown", retries=3, retry_delay_s=2)
+def capacity_wait_s(settings: Settings, night: NightRecord) -> float:
+    """How long to wait for a machine: until the time of day of the settings, and at least as long as they say.
+
+    It is the first such time after the night's start, so a machine that is replaced later waits no day for it.
+    """
+    if settings.capacity_until is None:
+        return settings.capacity_wait_s
+    until = parse_time_of_day(settings.capacity_until).after(night.started_at)
+    return max(settings.capacity_wait_s, (until - SystemClock().now()).total_seconds())
+
+
+@night_task("teardown", shown="release lease {lease.lease_id} on {lease.cloud}", retries=3, retry_delay_s=2)
 def teardown(settings: Settings, lease: Lease, volume: Volume | None = None) -> None:
     """Collect results from the machine, then release it and end everything on it; safe to repeat."""
     log = get_run_logger()
@@ -121,7 +140,7 @@ def collect(settings: Settings, cloud: Cloud, lease: Lease, volume: Volume | Non
             release_volume(settings, lease, volume)
 
 
-@night_task("reach")
+@night_task("reach", shown="reach lease {lease.lease_id} on {lease.cloud}")
 def reach(settings: Settings, lease: Lease, requested: Machine) -> MachinePaths:
     """Wait until the machine runs commands, check that it is as requested, and create the folders of the night."""
     wait_for_machine(settings, lease)

@@ -96,8 +96,8 @@ def _require_consent() -> None:
 @commands.command(epilog=examples("nightbench leases", "nightbench leases --json"))
 def leases(as_json: JsonFlag = False) -> None:
     """List current and past leases with the cost of each stage, and stored images, volumes and models."""
-    from flows.show.leases import show_leases  # noqa: PLC0415
-    from infra.bootstrap import clouds, ledger, stage_book, volume_book  # noqa: PLC0415
+    from flows.show.leases import month_line, show_leases  # noqa: PLC0415
+    from infra.bootstrap import clouds, ledger, spending_of_month, stage_book, volume_book  # noqa: PLC0415
     from infra.leases.listing import lease_views, stored_items, stored_models  # noqa: PLC0415
     from infra.storage.bucket import bucket_location  # noqa: PLC0415
 
@@ -108,5 +108,7 @@ def leases(as_json: JsonFlag = False) -> None:
     if location is not None:
         stored += stored_models(location)
     show_leases(views, stored, as_json=as_json)
+    if not as_json:
+        console.line(month_line(spending_of_month(settings)))
     for why in ledger(settings).readable_leases()[1].values():
         console.warn(f"not listed: {why}")

@@ -104,13 +104,14 @@ def _run_nightly(suite: Path, target: str, resume: str | None, decided: "Mapping
 
             until_end.enter_context(view.showing_log())
             until_end.enter_context(temporary_server())
+            from flows.end_state import loaded  # noqa: PLC0415
             from flows.lost_server import outcome_without_server  # noqa: PLC0415
             from flows.nightly import nightly  # noqa: PLC0415
 
             gc.freeze()
             gc.enable()
         flow = partial(nightly, suite=str(suite), target=target, resume=resume, **decided)
-        return outcome_without_server(flow).night
+        return loaded(outcome_without_server(flow)).night
 
 
 def _checked_target(  # noqa: PLR0913 - each option is an argument
@@ -186,6 +187,7 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
         if_computer_dies,
         nets,
         planned_target,
+        spending_of_month,
         why_refused_unguarded,
         why_unreachable,
     )
@@ -212,7 +214,9 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     ]
     minutes = max(machine.lease_minutes for machine in night.suite.machines)
     unguarded = why_refused_unguarded(settings, target, minutes, expected.usd_per_hour)
-    whys = filter(None, (why_unreachable(settings, where), unguarded))
+    usd_max = sum(one.forecast.usd_max or 0.0 for one in expected.machines)
+    over_month = spending_of_month(settings).why_exceeded(usd_max)
+    whys = filter(None, (why_unreachable(settings, where), unguarded, over_month))
     refused = [f"the night would be refused: {why}" for why in whys]
     dies = if_computer_dies(settings, target, minutes, expected.usd_per_hour)
     expected = expected.with_doubts((*unpinned, *refused, *([] if dies is None else [dies])))

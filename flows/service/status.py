@@ -3,41 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from bench.errors import UsageError
 from flows.service.api import polled_at, reach
 from flows.service.keepers import keeper_of
-from flows.service.parts import SKIPPED, Part, Service
+from flows.service.parts import Part, Service
+from flows.service.scheduled_nights import UP, ScheduledNight, fault, faults_of_nights, read_nights
 from flows.service.start import responds
-from infra.bootstrap import ledger
+from infra.bootstrap import ledger, spending_of_month
 from infra.ledger.lease import Lease
+from infra.ledger.month import MonthSpending
 from infra.notices.event import Event
 from warehouse.lake.query import ask
 
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
-    from prefect.client.schemas.objects import FlowRun
-
-NIGHTLY = "nightly/nightly"
-FAULT = "fault"  # the kind of these events
-UP = "run `nightbench up`"
-LOOK_BACK = timedelta(days=3)
-LATE = timedelta(minutes=15)  # a worker takes a run that is due within 15 seconds
 POLLED = timedelta(minutes=2)  # a worker reports every 30 seconds
 _SUITES = (
     "SELECT suite, arg_max(night, started_at) AS night, max(started_at) AS newest FROM measurements "
     "WHERE started_at IS NOT NULL GROUP BY suite ORDER BY suite"
 )
-
-
-@dataclass(frozen=True)
-class ScheduledNight:
-    """A run of the nightly deployment: when it was or is due, and the name and message of its state."""
-
-    due_at: datetime
-    state: str
-    message: str | None
 
 
 @dataclass(frozen=True)
@@ -71,6 +54,7 @@ class Status:
     suites: tuple[SuiteAge, ...]
     leases: tuple[OpenLease, ...]
     usd_per_hour: float
+    month: MonthSpending
     faults: tuple[Event, ...]
 
 
@@ -80,23 +64,26 @@ def read_status(service: Service, now: datetime | None = None) -> Status:
     # Without a folder there is no service, and nights are started by cron or by hand.
     parts = dict(_parts(service)) if service.folder.exists() else {}
     faults = list(_faults_of_parts(parts))
-    polled, runs = None, list[ScheduledNight]()
+    polled, nights = None, list[ScheduledNight]()
     if parts.get("server") == "running":
-        polled, runs = _of_server(service, now)
-        faults += _faults_of_runs(runs, now)
+        with reach(service) as client:
+            polled, found = polled_at(client), read_nights(client, now)
+        nights = found or []
+        faults += faults_of_nights(found, now)
         if parts["worker"] == "running" and (polled is None or now - polled > POLLED):
-            faults.append(_fault("worker", "the worker runs but has not polled the server for two minutes", UP))
+            faults.append(fault("worker", "the worker runs but has not polled the server for two minutes", UP))
     leases = tuple(_open_lease(lease, now) for lease in ledger(service.settings).open_leases())
     suites = tuple(_suites(service, now))
     faults += [*_faults_of_leases(leases, now), *_faults_of_suites(suites, service.settings.stale_hours)]
     return Status(
         parts=parts,
         worker_polled_at=polled,
-        next_night=min((run for run in runs if run.due_at >= now), key=lambda run: run.due_at, default=None),
-        last_night=max((run for run in runs if run.due_at < now), key=lambda run: run.due_at, default=None),
+        next_night=min((one for one in nights if one.due_at >= now), key=lambda one: one.due_at, default=None),
+        last_night=max((one for one in nights if one.due_at < now), key=lambda one: one.due_at, default=None),
         suites=suites,
         leases=leases,
         usd_per_hour=sum(one.usd_per_hour for one in leases),
+        month=spending_of_month(service.settings, now),
         faults=tuple(faults),
     )
 
@@ -113,53 +100,10 @@ def _state(part: Part, *, is_running: bool) -> str:
     return "running" if part.address is None or responds(part) else "not responding"
 
 
-def _of_server(service: Service, now: datetime) -> tuple[datetime | None, list[ScheduledNight]]:
-    """When a worker last polled, and the nights of the last and the next days."""
-    with reach(service) as client:
-        runs = [_scheduled(run, run.expected_start_time) for run in _runs(client, now) if run.expected_start_time]
-        return polled_at(client), runs
-
-
-def _runs(client: "SyncPrefectClient", now: datetime) -> "list[FlowRun]":
-    from prefect.client.schemas.filters import (  # noqa: PLC0415
-        DeploymentFilter,
-        DeploymentFilterId,
-        FlowRunFilter,
-        FlowRunFilterExpectedStartTime,
-    )
-
-    nightly = client.read_deployment_by_name(NIGHTLY)
-    return client.read_flow_runs(
-        deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[nightly.id])),
-        flow_run_filter=FlowRunFilter(expected_start_time=FlowRunFilterExpectedStartTime(after_=now - LOOK_BACK)),
-    )
-
-
-def _scheduled(run: "FlowRun", due: datetime) -> ScheduledNight:
-    message = None if run.state is None else run.state.message
-    return ScheduledNight(due, run.state_name or "unknown", message)
-
-
-def _fault(key: str, what: str, advice: str) -> Event:
-    return Event(f"{FAULT}/{key}", "act", what, advice)
-
-
 def _faults_of_parts(parts: dict[str, str]) -> Iterator[Event]:
     for name, state in parts.items():
         if state != "running":
-            yield _fault(name, f"the {name} of the service is {state}", f"no night starts by itself: {UP}")
-
-
-def _faults_of_runs(runs: list[ScheduledNight], now: datetime) -> Iterator[Event]:
-    if not any(run.due_at >= now for run in runs):
-        yield _fault("schedule", "no night is scheduled", f"{UP}, and look at the schedule of the deployment nightly")
-    for run in sorted(runs, key=lambda run: run.due_at):
-        if run.state in {"Scheduled", "Late", "Pending"} and now - run.due_at > LATE:
-            key, what = f"night-{run.due_at:%Y%m%dT%H%M}", f"the night of {run.due_at:%Y-%m-%d %H:%M} UTC has not begun"
-            yield _fault(key, what, "`nightbench status` shows the worker; a night before it may still run")
-        elif run.state == SKIPPED:
-            what = f"the night of {run.due_at:%Y-%m-%d %H:%M} UTC was skipped"
-            yield _fault(f"night-{run.due_at:%Y%m%dT%H%M}", what, run.message or "")
+            yield fault(name, f"the {name} of the service is {state}", f"no night starts by itself: {UP}")
 
 
 def _faults_of_leases(leases: tuple[OpenLease, ...], now: datetime) -> Iterator[Event]:
@@ -168,7 +112,7 @@ def _faults_of_leases(leases: tuple[OpenLease, ...], now: datetime) -> Iterator[
             what = (
                 f"lease {one.lease_id} on {one.target} has expired and is still open, at {one.usd_per_hour:.2f} USD/h"
             )
-            yield _fault(f"lease-{one.lease_id}", what, "run `nightbench reap`, and look at the cloud's console")
+            yield fault(f"lease-{one.lease_id}", what, "run `nightbench reap`, and look at the cloud's console")
 
 
 def _faults_of_suites(suites: tuple[SuiteAge, ...], stale_hours: float) -> Iterator[Event]:
@@ -176,7 +120,7 @@ def _faults_of_suites(suites: tuple[SuiteAge, ...], stale_hours: float) -> Itera
         if one.age_hours > stale_hours:
             what = f"suite {one.suite} has no data since night {one.night}"
             advice = f"nights failed or did not start for more than {stale_hours:g} hours (NIGHTBENCH_STALE_HOURS)"
-            yield _fault(f"stale-{one.suite}", what, advice)
+            yield fault(f"stale-{one.suite}", what, advice)
 
 
 def _suites(service: Service, now: datetime) -> Iterator[SuiteAge]:

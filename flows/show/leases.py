@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from infra.leases.inventory import Inventory
     from infra.leases.listing import LeaseView, StoredItem
     from infra.leases.reaper import Reaped
+    from infra.ledger.month import MonthSpending
 
 
 def show_reaped(found: "Reaped") -> None:
@@ -69,6 +70,13 @@ def show_leases(found: Sequence["LeaseView"], stored: Sequence["StoredItem"], *,
     for one in stored:
         cost = "" if one.usd_per_month is None else f": {one.usd_per_month:.2f} USD per month"
         line(f"{one.description}{cost}")
+
+
+def month_line(month: "MonthSpending") -> str:
+    """What this month's leases cost, what the open ones may still cost, and the limit."""
+    reserved = f", up to {month.reserved_usd:.2f} USD more for open leases" if month.reserved_usd else ""
+    limit = "no limit" if month.limit_usd is None else f"of {month.limit_usd:.2f} USD"
+    return f"{month.month}: {month.spent_usd:.2f} USD{reserved}, {limit} (NIGHTBENCH_MONTH_USD_MAX)"
 
 
 def _lease_row(view: "LeaseView", now: datetime) -> dict[str, Any]:

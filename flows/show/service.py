@@ -4,9 +4,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from flows.show.console import line, warn
+from flows.show.leases import month_line
 
 if TYPE_CHECKING:
-    from flows.service.status import ScheduledNight, Status
+    from flows.service.scheduled_nights import ScheduledNight
+    from flows.service.status import Status
 
 
 def show_status(found: "Status") -> None:
@@ -24,6 +26,7 @@ def show_status(found: "Status") -> None:
             f"{lease.expires_at:%Y-%m-%d %H:%M} UTC"
         )
     line(f"billed now: {found.usd_per_hour:.2f} USD per hour")
+    line(month_line(found.month))
     for fault in found.faults:
         warn(f"{fault.title}: {fault.body}")
 

@@ -182,6 +182,7 @@ class _Acquisition:
             budget_usd=self.request.budget_usd,
             image=image_for(offer, self.request),
             machine=self.request.machine,
+            month_usd_max=self.request.month_usd_max,
         )
 
     def create_and_wait(self, order: MachineOrder) -> AttemptFailure | None:

@@ -16,6 +16,7 @@ from bench.record import AttemptOutcome
 from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction, unusable
 from infra.ledger.lease import Lease
+from infra.ledger.month import require_month
 from infra.ledger.schema import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
 from infra.processes.identity import own_start
 from nights.durable import make_folder
@@ -42,6 +43,7 @@ class Intent:
     account: str | None = None  # at the cloud; None: it has none, or does not say
     cloud_ahead_s: float = 0.0  # the cloud's clock, minus this computer's
     lasts_s: float | None = None  # from this request to the expiry
+    month_usd_max: float | None = None  # of all leases of the ledger in this calendar month; None: no limit
 
 
 @dataclass(frozen=True)
@@ -94,14 +96,31 @@ class Ledger:
         return self._clock.now().isoformat()
 
     def intend(self, lease_id: str, intent: Intent) -> None:
-        """Record that this process is about to request a machine; a further attempt replaces the last one."""
+        """Record that this process is about to request a machine; a further attempt replaces the last one.
+
+        Raises BudgetError, with nothing recorded, where the lease would exceed the month's limit. The check and the
+        record are one transaction, so that two processes cannot both take what is left.
+        """
         now = self._now()
         values = {**asdict(intent), "expires_at": intent.expires_at.isoformat(), "lease_id": lease_id, "now": now}
         pid, began = os.getpid(), psutil.Process().create_time()
         owner = {"host": socket.gethostname(), "pid": pid, "began": began, "start": own_start()}
         with self._open() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            self._require_month(connection, lease_id, intent)
             connection.execute(INTEND, {**values, **owner})
             connection.execute(BEGIN_ATTEMPT, values)
+
+    def _require_month(self, connection: sqlite3.Connection, lease_id: str, intent: Intent) -> None:
+        """Raise BudgetError where this intent would exceed the month's limit, LedgerError for an unreadable lease."""
+        if intent.month_usd_max is None or not intent.usd_per_hour:
+            return
+        now = self._clock.now()
+        lasts_s = (intent.expires_at - now).total_seconds() if intent.lasts_s is None else intent.lasts_s
+        rows = connection.execute("SELECT * FROM leases WHERE lease_id <> ?", (lease_id,)).fetchall()
+        earlier = connection.execute("SELECT earlier_usd FROM leases WHERE lease_id = ?", (lease_id,)).fetchone()
+        usd = intent.usd_per_hour * lasts_s / 3600 + (earlier["earlier_usd"] if earlier else 0.0)
+        require_month([self._as(Lease, row) for row in rows], now, intent.month_usd_max, usd)
 
     def hold(self, lease_id: str, machine_id: str, usd_per_hour: float | None = None) -> None:
         """Record the machine that the cloud created, and its price where it differs from the offer."""

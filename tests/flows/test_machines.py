@@ -3,11 +3,13 @@
 import os
 import signal
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
-from bench.errors import HostError, MachinesEndedError, NoCapacityError, SuiteError
+from bench.errors import BudgetError, HostError, MachinesEndedError, NoCapacityError, SuiteError
 from bench.record import NightEnd, NightRecord
 from flows.ending import handle_stop_signals
 from flows.machines import run_machines
@@ -19,6 +21,7 @@ from infra.leases.offers import Choice, LeaseRequest
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage import store
+from tasks.machine import capacity_wait_s
 from tests.flows.conftest import NightFixture
 from warehouse.rows.unmeasured_rows import not_run_row
 
@@ -98,6 +101,48 @@ def test_without_capacity_for_one_machine_the_other_measures_and_the_night_says_
     resumed: list[str | None] = []
     assert run_machines(settings, night, lambda part: resumed.append(part.suite.machine.name)) is None
     assert resumed == ["mi325x"]
+
+
+def test_a_night_without_capacity_says_for_how_many_nights_in_a_row(settings: Settings, tmp_path: Path) -> None:
+    first = night_of(
+        settings, tmp_path, SUITE.replace('[[machines]]\nname = "mi325x"\nkind = "gpu-mi325x1-256gb"\n', "")
+    )
+    names = ("2026-03-01T010000Z", "2026-03-02T010000Z", "2026-03-03T010000Z", "2026-03-04T010000Z")
+    of_another_suite = first.suite.model_copy(update={"name": "other"})
+    said = list[str]()
+    for name in names:
+        night = first.model_copy(update={"night": name})
+        other = night.model_copy(update={"night": f"{name}-other", "suite": of_another_suite})
+        for one in (night, other):
+            store.write_json(store.night_file(settings.data, one.night), one)
+        why = BudgetError("spent") if name == names[0] else NoCapacityError("digitalocean has none")
+        error = run_machines(settings, night, lambda _part, why=why: why)  # type: ignore[misc]
+        said.append(str(error))
+
+    assert said == [
+        "spent",
+        "digitalocean has none",
+        f"digitalocean has none; no capacity for 2 nights in a row, since night {names[1]}",
+        f"digitalocean has none; no capacity for 3 nights in a row, since night {names[1]}",
+    ]
+    end = NightEnd.model_validate_json(store.end_file(settings.data, names[3]).read_bytes())
+    assert (end.ending, end.reason) == ("No capacity", said[3])
+
+
+def test_a_night_waits_for_a_machine_until_a_time_of_day_once(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(UTC)
+    monkeypatch.setenv("NIGHTBENCH_CAPACITY_UNTIL", f"{now + timedelta(hours=3):%H:%M}")
+    night, until = night_of(settings, tmp_path), Settings()
+    old = night.model_copy(update={"started_at": now - timedelta(days=2)})
+
+    assert 2.9 * 3600 < capacity_wait_s(until, night) <= 3 * 3600
+    assert capacity_wait_s(until, old) == until.capacity_wait_s  # a machine that is replaced later waits no day
+    assert capacity_wait_s(settings, night) == settings.capacity_wait_s
+    monkeypatch.setenv("NIGHTBENCH_CAPACITY_UNTIL", "06:00 Europe/Berlim")
+    with pytest.raises(ValidationError, match="the time zone 'Europe/Berlim' is unknown here"):
+        Settings()
 
 
 def test_a_machine_that_is_lost_is_replaced_for_its_own_runs_only(settings: Settings, tmp_path: Path) -> None:
