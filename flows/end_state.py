@@ -1,28 +1,75 @@
-"""The state in Prefect of a night at its end: Completed, Rejected or Failed by the verdicts of its runs, or Skipped."""
+"""The state in Prefect of a night at its end, by what became of it.
 
+It is red, which is Prefect's type Failed, only where a person must act: see docs/how-to/schedule-a-night.md.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
 from bench.closing import GOOD_VERDICTS
-from bench.errors import BadRunsError
+from bench.errors import BadRunsError, NightbenchError
+from bench.trends.judgement import SaidChange
 from flows.service.parts import SKIPPED
+from infra.storage import store
 from warehouse.load import LoadSummary
+from warehouse.trends.kept import confirmed_changes
+
+WITH_CHANGES = "Completed with changes"
 
 
-def ended(summary: LoadSummary) -> LoadSummary:
+def as_state(body: Callable[[], LoadSummary]) -> LoadSummary:
+    """Return what a night loaded; an error on which no person must act becomes a state of that name.
+
+    The state holds the error, which `loaded` raises for whoever called the flow.
+    """
+    try:
+        return body()
+    except NightbenchError as error:
+        if error.ending is None:
+            raise
+        return cast("LoadSummary", Completed(name=error.ending, message=str(error), data=error))
+
+
+def ended(data: Path, summary: LoadSummary) -> LoadSummary:
     """Return what was loaded; if a run is rejected, failed or was not run, the flow run ends in a state of that name.
 
-    Whoever calls the flow then gets BadRunsError. A night with rejected and failed runs is Failed.
+    Whoever calls the flow then gets BadRunsError. A night with rejected and failed runs is Failed. A good one in whose
+    series a change is confirmed ends as completed with changes.
     """
-    bad = summary.verdicts.keys() - GOOD_VERDICTS
-    if not bad:
+    if not is_good(summary):
+        bad = summary.verdicts.keys() - GOOD_VERDICTS
+        error = BadRunsError(summary.night, summary.verdicts)
+        name = "Rejected" if bad == {"rejected"} else "Failed"
+        # Prefect takes a state that a flow returns for the state of its run, and raises what the state holds.
+        return cast("LoadSummary", Failed(name=name, message=str(error), data=error))
+    changes = _confirmed(data, summary.night)
+    if not changes:
         return summary
-    error = BadRunsError(summary.night, summary.verdicts)
-    name = "Rejected" if bad == {"rejected"} else "Failed"
-    # Prefect takes a state that a flow returns for the state of its run, and raises what the state holds.
-    return cast("LoadSummary", Failed(name=name, message=str(error), data=error))
+    message = "; ".join(str(change) for change in changes)
+    return cast("LoadSummary", Completed(name=WITH_CHANGES, message=message, data=summary))
+
+
+def is_good(summary: LoadSummary) -> bool:
+    """Whether no run of a night is rejected, failed or was not run."""
+    return summary.verdicts.keys() <= GOOD_VERDICTS
+
+
+def _confirmed(data: Path, night: str) -> list[SaidChange]:
+    """The changes that a night confirms, or the night that measured its suspect scenarios again."""
+    later = [other for other in store.nights(data) if other > night]
+    again = [other for other in later if store.read_night(data, other).rerun_of == night]
+    return [change for one in (night, *again) for change in confirmed_changes(data, one)]
+
+
+def loaded(outcome: LoadSummary | NightbenchError) -> LoadSummary:
+    """Return what the flow of a night returned; raise the error that ended the night early, if it returned that."""
+    if isinstance(outcome, NightbenchError):
+        raise outcome
+    return outcome
 
 
 def skipped(why: str) -> LoadSummary:

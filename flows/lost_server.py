@@ -61,7 +61,7 @@ def outcome_without_server(call: Callable[[], R]) -> R:
         if isinstance(lost.outcome, BaseException):
             raise lost.outcome from None
         if isinstance(lost.outcome, State):
-            lost.outcome.result()  # raises what the state holds
+            return cast("R", lost.outcome.result())  # raises what a failed state holds
         return cast("R", lost.outcome)
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from uuid import UUID
 
 from prefect import flow, get_run_logger
-from prefect.client.schemas.objects import FlowRun, State
-from prefect.flows import Flow
 
 from bench.cost.estimate import CANARY, CONTROL
 from bench.errors import (
@@ -25,22 +23,24 @@ from bench.record import NightRecord, PlannedRun
 from flows.added_repeats import with_added_repeat
 from flows.defaults import DEFAULT, choose, run_name
 from flows.deployed import is_deployed, require_listed, why_skipped
-from flows.end_state import ended, is_at_its_end, skipped
+from flows.end_state import as_state, ended, skipped
 from flows.ending import end_prefects_thread_at_exit
+from flows.form import SuiteName, TargetName
 from flows.lost_server import run_to_its_end
 from flows.machines import run_machines
 from flows.models import MachineModels
+from flows.night_hooks import load_cancelled, release_after_error, release_all, release_leftovers, tag_with_night
+from flows.night_request import NightRequest
 from flows.notifying import notify_of_night
 from flows.preparing import prepare_in_parallel
 from flows.rental import release_at_end
 from flows.serving import Started, leave_server, require_fit, start_server, with_failed_starts
 from flows.suspects import measure_suspects
 from infra.agent.operations import MachinePaths
-from infra.bootstrap import clouds, ledger_file
+from infra.bootstrap import ledger_file
 from infra.engines.canary import CanaryRequest
 from infra.engines.endpoint import NOT_OURS
 from infra.engines.server import EngineAt, RunningServer
-from infra.leases import leftovers
 from infra.leases.stage_budget import record_stage
 from infra.ledger.lease import Lease
 from infra.loadgen.suite_file import refuse_forced_resume
@@ -64,34 +64,17 @@ from tasks.volumes import attach_volume
 from warehouse.load import LoadSummary
 
 
-def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
-    """Release what this flow run or a killed night left rented; Prefect passes the three arguments by these names."""
-    del flow, flow_run, state
-    release_all(Settings())
-
-
-def release_all(settings: Settings) -> None:
-    """Release what this process or a killed night left rented."""
-    leftovers.release_leftovers(settings.data, ledger_file(settings), clouds(settings), include_own=True)
-
-
-def release_after_error(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:
-    """Release what a night left rented that an error ended; one that only has bad runs released everything itself."""
-    if not is_at_its_end(state):
-        release_leftovers(flow, flow_run, state)
-
-
 @flow(
     name="nightly",
     flow_run_name=run_name,
     retries=0,  # whatever Prefect's default is set to: a second night would hide the first one, and cost as much
-    on_cancellation=[release_leftovers],
+    on_cancellation=[release_leftovers, load_cancelled],
     on_crashed=[release_leftovers],
     on_failure=[release_after_error],
 )
 def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's form
-    suite: str = DEFAULT,
-    target: str = DEFAULT,
+    suite: SuiteName = DEFAULT,
+    target: TargetName = DEFAULT,
     poc: bool = False,
     resume: str | None = None,
     wait: bool = False,
@@ -100,7 +83,7 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
 ) -> LoadSummary:
     """Run a whole night and return what was loaded; runs that were measured are loaded even if the machine failed.
 
-    A night with rejected or failed runs ends in a state of that name. Prefect's form for a custom run shows this text.
+    The state of a night says what became of it. Prefect's form for a custom run shows this text.
 
     Args:
         suite: Suite file that defines what to measure; default: suites/nightly.toml if a cloud token is set, otherwise
@@ -119,22 +102,29 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     late = why_skipped(settings)
     if late is not None:
         return skipped(late)
-    suite, target = choose(settings, suite, target)
+    asked = NightRequest(*choose(settings, suite, target), poc, resume, wait, force, apply_rules)
     if is_deployed():
         end_prefects_thread_at_exit()
-        require_listed(settings, Path(suite), target, resume)
+        require_listed(settings, Path(asked.suite), asked.target, resume)
 
-    def whole_night() -> LoadSummary:
-        with (
-            hold_machine(settings, target, resume, wait=wait) as name_night,
-            notify_of_night(settings, f"{suite} on {target}", get_run_logger().warning) as notice,
-        ):
-            night = plan_night(Path(suite), target, poc=poc, resume=resume, force=force, apply_rules=apply_rules)
-            name_night(night)
-            notice.night = night
-            return ended(run_night(settings, night, Path(suite), wait=wait))
+    def to_its_state() -> LoadSummary:
+        return as_state(lambda: ended(settings.data, whole_night(settings, asked)))
 
-    return run_to_its_end(settings.data, whole_night, partial(release_all, settings))
+    return run_to_its_end(settings.data, to_its_state, partial(release_all, settings))
+
+
+def whole_night(settings: Settings, asked: NightRequest) -> LoadSummary:
+    """Plan and run one night on a machine that no other night measures on meanwhile, and notify people of its end."""
+    suite = Path(asked.suite)
+    with (
+        hold_machine(settings, asked.target, asked.resume, wait=asked.wait) as name_night,
+        notify_of_night(settings, f"{suite} on {asked.target}", get_run_logger().warning) as notice,
+    ):
+        night = plan_night(suite, asked.target, **asked.choices())
+        name_night(night)
+        tag_with_night(night.night)
+        notice.night = night
+        return run_night(settings, night, suite, wait=asked.wait)
 
 
 def run_night(settings: Settings, night: NightRecord, suite: Path, *, wait: bool) -> LoadSummary:
@@ -170,7 +160,7 @@ def try_machines(settings: Settings, night: NightRecord, progress: UUID, *, wait
     return run_machines(settings, night, benchmark)
 
 
-@night_task("machine for {night.night}", is_stage=False)
+@night_task("machine for {night.night}", shown="machine for {night.night} on {night.target}", is_stage=False)
 def benchmark_machine(settings: Settings, night: NightRecord, progress: UUID, wait: bool = False) -> None:
     """Rent one machine, run every missing run of its night on it, and always release it.
 

@@ -124,12 +124,13 @@ def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bi
 
 def _night(data: Path, suite: Path, target: str, begun: str | None) -> str:
     """Run or resume one night and return its name, also where runs of it are bad or its engine does not start."""
+    from flows.end_state import loaded  # noqa: PLC0415
     from flows.nightly import nightly  # noqa: PLC0415
     from infra.storage import store  # noqa: PLC0415
 
     known = set(store.nights(data))
     try:
-        return nightly(suite=str(suite), target=target, resume=begun).night
+        return loaded(nightly(suite=str(suite), target=target, resume=begun)).night
     except BadRunsError as bad:
         return bad.night
     except (EngineBuildError, ServerStartError) as error:

@@ -26,7 +26,8 @@ from bench.machine_nights import shares_of
 from bench.record import NightRecord
 from bench.suite.machine import Alternative, Machine
 from flows.ending import exit_code_of, handle_stop_signals
-from flows.nightly import release_leftovers, try_machines
+from flows.night_hooks import release_leftovers
+from flows.nightly import try_machines
 from infra import bootstrap
 from infra.clock import Clock, SystemClock
 from infra.clouds.cloud import Cloud

@@ -26,6 +26,7 @@ from prefect.settings import (
 from bench.errors import BadRunsError
 from bench.record import CalibratedLoad, Calibration, NightRecord
 from flows.cli import main
+from flows.end_state import loaded
 from flows.ending import silence_stderr_at_exit
 from flows.nightly import nightly
 from flows.temporary_server import DATABASE
@@ -214,7 +215,7 @@ def run_nightly(
 ) -> Ended:
     """Run a whole night inside this process; what ends it early is raised, and bad runs are not."""
     try:
-        summary = nightly(suite=str(suite or house.suite), target=target, resume=resume)
+        summary = loaded(nightly(suite=str(suite or house.suite), target=target, resume=resume))
     except BadRunsError as bad:
         return Ended(bad.night, bad.verdicts)
     return Ended(summary.night, summary.verdicts)

@@ -18,7 +18,8 @@ from prefect.states import Failed
 
 from bench.errors import BadRunsError, HostError, LostConnectionError
 from bench.record import NightRecord
-from flows.nightly import benchmark_machine, release_after_error, release_leftovers, try_machines
+from flows.night_hooks import release_after_error, release_leftovers
+from flows.nightly import benchmark_machine, try_machines
 from flows.rental import release_at_end
 from infra.bootstrap import cloud_named, ledger
 from infra.clock import SystemClock

@@ -48,7 +48,7 @@ def _outcome(called: Flow[..., Any] | Task[..., Any], args: tuple[Any, ...], kwa
         data = called.fn(*args, **kwargs)
     except Exception as error:  # noqa: BLE001  as Prefect does, whatever it is
         return Outcome(error, is_failure=True)
-    return Outcome(data.data, is_failure=True) if isinstance(data, State) and data.is_failed() else Outcome(data)
+    return Outcome(data.data, is_failure=data.is_failed()) if isinstance(data, State) else Outcome(data)
 
 
 @contextmanager

@@ -1,0 +1,27 @@
+"""What Prefect's form for a custom run offers for a suite and a target; any other text may be typed, too."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import WithJsonSchema
+
+from flows.defaults import DEFAULT
+from flows.deployed import SUITES
+from infra.clouds.by_name import RENTED
+
+LOCK = ".lock.toml"
+
+
+def suites() -> list[str]:
+    """The suites of the checkout, as a run of a deployment names them."""
+    found = sorted(path for path in SUITES.glob("*.toml") if not path.name.endswith(LOCK))
+    return [str(Path(SUITES.name) / path.name) for path in found]
+
+
+def _one_of(title: str, listed: list[str], other: str) -> WithJsonSchema:
+    choice = {"title": title, "type": "string", "enum": [DEFAULT, *listed]}
+    return WithJsonSchema({"anyOf": [choice, {"title": other, "type": "string"}]})
+
+
+SuiteName = Annotated[str, _one_of("suite of the checkout", suites(), "another file")]
+TargetName = Annotated[str, _one_of("known target", ["local", *sorted(RENTED)], "another target")]
