@@ -1,4 +1,4 @@
-"""What the Prefect UI shows of a night: its plan, one progress bar, results, findings, and a link to the report."""
+"""What the Prefect UI shows of a night: its plan, a progress bar, a summary, its tables, and a link to the report."""
 
 import time
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 from prefect.artifacts import (
     create_link_artifact,
+    create_markdown_artifact,
     create_progress_artifact,
     create_table_artifact,
     update_progress_artifact,
@@ -19,26 +20,18 @@ from bench.plan import cells
 from bench.record import NightRecord
 from infra.settings import Settings
 from tasks.night_notice import page_link
+from tasks.night_tables import TABLES, summary_text
 from tasks.progress import STREAM
 from tasks.server_calls import post
 from tasks.task import night_task
 from warehouse.lake.database import opened_once
 from warehouse.lake.query import ask
 
-# As many columns as the UI shows without scrolling; the long sentence comes last.
-RESULTS = """
-SELECT scenario, "repeat", verdict, completed, failed, output_throughput_tok_per_s AS tok_per_s,
-       ttft_p50_ms, tpot_p50_ms, e2el_p50_ms, reason
-FROM results WHERE night = ? ORDER BY scenario, scenario_id, "repeat"
-"""
-FINDINGS = 'SELECT scenario, "repeat", severity, code, doubts, message FROM findings_worst WHERE night = ?'
-
-
 # The server's ids of progress bars by ours: a bar has an id before the server has responded.
 BARS: dict[UUID, UUID] = {}
 
 
-@night_task("show plan", is_stage=False)
+@night_task("show plan", shown="show plan of {night.night}", is_stage=False)
 def show_plan(settings: Settings, night: NightRecord) -> None:
     """Publish the plan as a table."""
     del settings
@@ -105,18 +98,20 @@ def progress_line() -> str:
         return STREAM.state.line(now)
 
 
-@night_task("show results", is_stage=False)
+@night_task("show results", shown="show results of {night}", is_stage=False)
 def show_results(settings: Settings, night: str, page: Path) -> None:
-    """Publish results, findings and a link to the report."""
+    """Publish a summary, the tables of the night, and a link to the report."""
     data = settings.data.absolute()
+    link = page_link(settings, night)
     with opened_once(data):
-        shown = [(key, ask(data, sql, (night,)).dicts()) for key, sql in (("results", RESULTS), ("findings", FINDINGS))]
+        shown = [(key, ask(data, sql, (night,)).dicts()) for key, sql in TABLES.items()]
+        summary = summary_text(data, night, link)
+    post("the summary", partial(create_markdown_artifact, summary, key="summary", description=f"Night {night}"))
     for key, found in shown:
         rows = [{name: _shown(value) for name, value in row.items()} for row in found]
         description = f"{key.capitalize()} of night {night}"
         post(f"the {key}", partial(create_table_artifact, rows, key=key, description=description))
     # Browsers do not open a local file from a web page, so the description holds the path to copy.
-    link = page_link(settings, night)
     text, path = f"Report of night {night}", str(page)
     post("the report", partial(create_link_artifact, link, link_text=text, key="report", description=path))
 

@@ -31,7 +31,7 @@ def content_for(cloud: ImageCloud, night: NightRecord) -> str:
     return content_of(base, night.suite.engine, lock_hashes(has_lm_eval=asked is not None), tasks)
 
 
-@night_task("golden image", is_stage=False)
+@night_task("golden image", shown="golden image on {night.target}", is_stage=False)
 def find_golden(settings: Settings, night: NightRecord) -> Snapshot | None:
     """The image with this night's software; None if there is none, or the target boots no images."""
     cloud, log = image_cloud(settings, night.target), get_run_logger()

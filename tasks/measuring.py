@@ -172,7 +172,7 @@ def has_tasks(settings: Settings, context: RunContext, run: PlannedRun) -> bool:
     return context.night.suite.quality.lm_eval is not None and not folder.exists()
 
 
-@night_task("stop server", retries=2, retry_delay_s=1)
+@night_task("stop server", shown="stop server of lease {context.lease.lease_id}", retries=2, retry_delay_s=1)
 def shut_down(settings: Settings, context: RunContext, running: RunningServer) -> None:
     """Stop the server's whole process tree; safe to repeat."""
     executor_for(settings, context).run(operations.shut_down, Reporter(get_run_logger().info), running)
@@ -183,7 +183,7 @@ def is_serving(settings: Settings, context: RunContext, running: RunningServer) 
     return executor_for(settings, context).run(operations.is_serving, Reporter(get_run_logger().info), running)
 
 
-@night_task("calibrate")
+@night_task("calibrate", shown="calibrate the client of lease {lease.lease_id}")
 def calibrate_client(settings: Settings, night: NightRecord, lease: Lease) -> Calibration:
     """Measure the load client's own error on the machine; if that fails, the night goes on without."""
     log = get_run_logger()

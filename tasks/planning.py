@@ -56,7 +56,7 @@ def _wait_for_host(settings: Settings, target: str) -> None:
         cloud.wait_until_free(log.warning)
 
 
-@night_task("plan")
+@night_task("plan", shown="plan {suite} on {target}")
 def plan_night(  # noqa: PLR0913 - what the form of a run asks
     settings: Settings,
     suite: Path,

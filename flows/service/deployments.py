@@ -46,7 +46,8 @@ def _digest() -> str:
     """Of what a deployment stores: its entry, and the parameters of its flow."""
     flows = sorted({one["entrypoint"].partition(":")[0] for one in _entries()})
     content = b"".join(path.read_bytes() for path in (FILE, *(CHECKOUT / flow for flow in flows)))
-    return hashlib.sha256(content).hexdigest()
+    suites = sorted(path.name for path in (CHECKOUT / "suites").glob("*.toml"))  # which the form of a run lists
+    return hashlib.sha256(content + "\n".join(suites).encode()).hexdigest()
 
 
 def _are_there(service: Service) -> bool:

@@ -18,6 +18,7 @@ from prefect.states import Cancelling
 from bench.errors import BadRunsError, UsageError
 from flows.end_state import is_at_its_end
 from flows.nightly import nightly
+from flows.service.scheduled_nights import faults_of_nights, read_nights
 from infra.no_telemetry import QUIET
 from tests.flows.conftest import NightFixture
 from tests.flows.deployed import ROOT, begin, finish, state_of, working
@@ -27,7 +28,16 @@ pytestmark = pytest.mark.prefect
 NOTHING: list[str] = []
 PAGES = "http://pages.example"
 
-CRONS = [("nightly/nightly", "0 2 * * *"), ("reap/reap", "*/10 * * * *"), ("check/check", "5,35 * * * *")]
+CRONS = [
+    ("nightly/nightly", "0 2 * * *"),
+    ("reap/reap", "*/10 * * * *"),
+    ("check/check", "5,35 * * * *"),
+    ("weekly-aa/weekly-aa", "0 14 * * 6"),
+    ("calibrate/calibrate", "0 12 * * 0"),
+    ("compact/compact", "30 12 2 * *"),
+    ("site/site", "45 12 * * *"),
+]
+OFF = {"weekly-aa/weekly-aa"}  # costs two nights
 
 
 @pytest.fixture
@@ -44,13 +54,19 @@ def test_a_deployed_night_completes_and_its_page_shows_all_of_it(
 
     of_this_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
     shown = {artifact.key: artifact for artifact in api.read_artifacts(artifact_filter=of_this_run)}
-    assert set(shown) == {"plan", "progress", "results", "findings", "report"}
+    tables = {"plan", "results", "findings", "costs", "leases", "changes"}
+    assert set(shown) == {*tables, "progress", "summary", "report"}
     assert shown["progress"].data == 100
     assert {row["scenario"] for row in json.loads(str(shown["results"].data))} == {"one", "two"}
     page = Path(str(shown["report"].description))
     assert page.is_file()
     assert page.is_relative_to(house.data)
     assert f"({PAGES}/reports/{page.name})" in str(shown["report"].data)
+    runs_and_cost, changes, link = str(shown["summary"].data).split("\n\n")
+    assert "2 runs" in runs_and_cost
+    assert changes == "confirmed changes: none"
+    assert link == f"[The page of night {page.stem}]({PAGES}/reports/{page.name})"
+    assert {row["stage"] for row in json.loads(str(shown["costs"].data))} >= {"serve", "measure", "release"}
     assert (house.data / "site" / "night" / page.name).is_file()
     assert worker.stop() == NOTHING
     assert house.leftovers() == NOTHING
@@ -147,14 +163,31 @@ def test_whoever_starts_a_night_by_hand_is_told_what_each_parameter_means(api: S
     assert schema is not None
     described = {name for name, parameter in schema["properties"].items() if parameter.get("description")}
     assert described == {"suite", "target", "poc", "resume", "wait", "force", "apply_rules"}
+    listed, anything = schema["properties"]["suite"]["anyOf"]
+    assert {"default", "suites/local.toml", "suites/nightly.toml"} <= set(listed["enum"])
+    assert anything == {"title": "another file", "type": "string"}  # a suite elsewhere, which the settings list
 
 
 @pytest.mark.parametrize(("name", "cron"), CRONS)
 def test_what_is_deployed_runs_by_itself(api: SyncPrefectClient, name: str, cron: str) -> None:
     (schedule,) = api.read_deployment_by_name(name).schedules
 
-    assert schedule.active
+    assert schedule.active == (name not in OFF)
     assert schedule.schedule == CronSchedule(cron=cron, timezone="UTC")
+
+
+def test_a_server_without_the_nightly_deployment_is_a_fault_with_what_to_do(
+    api: SyncPrefectClient,
+) -> None:
+    now = datetime.now(UTC)
+    assert read_nights(api, now) is not None
+
+    nights = read_nights(api, now, "nightly/none")
+
+    assert nights is None
+    (fault,) = faults_of_nights(nights, now)
+    assert fault.title == "the server has no deployment nightly/nightly, so no night is scheduled"
+    assert fault.body == "run `nightbench up`, which deploys prefect.yaml again"
 
 
 def test_two_nights_wait_for_each_other(api: SyncPrefectClient) -> None:
