@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import create_table_artifact
 
 from flows.defaults import DEFAULT, choose
 from flows.deployed import is_deployed, require_listed, why_skipped
@@ -18,7 +17,7 @@ from flows.night_hooks import load_cancelled, release_after_error, release_all, 
 from flows.night_request import NightRequest
 from flows.nightly import whole_night
 from infra.settings import Settings
-from tasks.server_calls import post
+from tasks.artifacts import show_table
 from warehouse.load import LoadSummary
 from warehouse.trends.compare import Comparison, compare
 
@@ -68,8 +67,7 @@ def show(found: Comparison) -> None:
     """Publish the difference of each metric of each series, and log the largest of each metric."""
     shown = ("series", "metric", "a", "b", "effect_pct", "ci_lo", "ci_hi")
     rows = [{name: pair[name] for name in shown} for pair in found.answer()["pairs"]]
-    description = f"{found.other} against {found.one}, which differ in nothing: {found.summary}"
-    post("the differences", partial(create_table_artifact, rows, key="a-a", description=description))
+    show_table("a-a", rows, f"{found.other} against {found.one}, which differ in nothing: {found.summary}")
     for metric, pct in noise_floor(rows).items():
         get_run_logger().info("%s: two equal nights differ by up to %.2f %%", metric, pct)
 

@@ -50,7 +50,7 @@ def load_cancelled(flow: Flow[..., object], flow_run: FlowRun, state: State[obje
 def load_measured(settings: Settings, night: str) -> None:
     """Load, judge and report the finished runs of a night; the others become rows that were not run."""
     planned = store.read_night(settings.data, night)
-    if len(store.missing_runs(settings.data, planned)) == len(planned.runs):
+    if not any(store.is_done(settings.data, planned, run) for run in planned.runs):
         return
     load(night)
     judge(night, planned.rerun_of)

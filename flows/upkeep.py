@@ -1,11 +1,9 @@
 """What else runs on a schedule: measure the load client's error, compact the lake, and write the site again."""
 
 import time
-from functools import partial
 from pathlib import Path
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import create_table_artifact
 
 from flows.deployed import is_deployed
 from flows.ending import end_prefects_thread_at_exit
@@ -13,7 +11,7 @@ from infra.loadgen.calibration import calibrate as measure_cells
 from infra.loadgen.calibration import cells, keep_table, table_of
 from infra.processes.machine_lock import MachineLock
 from infra.settings import Settings
-from tasks.server_calls import post
+from tasks.artifacts import show_table
 from warehouse.lake.compact import compact_months
 from warehouse.site.write import write_site
 
@@ -36,8 +34,7 @@ def calibrate(streams: tuple[int, ...] = (1, 10, 100), ttft_ms: float = 200.0, i
         table = table_of(tuple(measure_cells(cells(streams, ttft_ms, itl_ms), settings.cache, log.info)), began)
     keep_table(settings.data, table)
     rows = [{name: getattr(point, name) for name in SHOWN} for point in table.points]
-    description = f"Error of the load client, calibration {table.calibration_id}"
-    post("the calibration", partial(create_table_artifact, rows, key="calibration", description=description))
+    show_table("calibration", rows, f"Error of the load client, calibration {table.calibration_id}")
     return table.calibration_id
 
 

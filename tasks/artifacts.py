@@ -1,7 +1,7 @@
 """What the Prefect UI shows of a night: its plan, a progress bar, a summary, its tables, and a link to the report."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -108,12 +108,16 @@ def show_results(settings: Settings, night: str, page: Path) -> None:
         summary = summary_text(data, night, link)
     post("the summary", partial(create_markdown_artifact, summary, key="summary", description=f"Night {night}"))
     for key, found in shown:
-        rows = [{name: _shown(value) for name, value in row.items()} for row in found]
-        description = f"{key.capitalize()} of night {night}"
-        post(f"the {key}", partial(create_table_artifact, rows, key=key, description=description))
+        show_table(key, found, f"{key.capitalize()} of night {night}")
     # Browsers do not open a local file from a web page, so the description holds the path to copy.
     text, path = f"Report of night {night}", str(page)
     post("the report", partial(create_link_artifact, link, link_text=text, key="report", description=path))
+
+
+def show_table(key: str, found: Sequence[Mapping[str, object]], description: str) -> None:
+    """Publish rows as a table of the flow run that calls this."""
+    rows = [{name: _shown(value) for name, value in row.items()} for row in found]
+    post(f"the {key}", partial(create_table_artifact, rows, key=key, description=description))
 
 
 def _shown(value: object) -> object:

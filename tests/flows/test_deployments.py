@@ -23,6 +23,7 @@ from infra.no_telemetry import QUIET
 from tests.flows.conftest import NightFixture
 from tests.flows.deployed import ROOT, begin, finish, state_of, working
 from tests.flows.serving import Service
+from warehouse.lake.query import run_sql
 
 pytestmark = pytest.mark.prefect
 NOTHING: list[str] = []
@@ -147,12 +148,19 @@ def test_a_night_cancelled_while_it_measures_leaves_nothing_rented_and_nothing_r
     suite = house.write_suite(ttft_ms=3000)
     run = begin("nightly/nightly", suite=str(suite))
     loads = "runs/*/*/.partial-*/load/progress.json"
-    worker.wait_until(lambda: bool(list(house.data.glob(loads))), "a load is under way")
+    measured = "runs/*/*/0/MANIFEST.sha256"
+    worker.wait_until(lambda: bool(list(house.data.glob(measured))), "a run is measured")
+    worker.wait_until(lambda: bool(list(house.data.glob(loads))), "the next load is under way")
 
     api.set_flow_run_state(run.id, Cancelling())
     worker.wait_until(lambda: state_of(api, run.id).is_final(), "the night is cancelled")
 
     assert state_of(api, run.id).name == "Cancelled"
+    (page,) = (house.data / "runs").glob("*/night.json")
+    assert f"night: {page.parent.name}" in api.read_flow_run(run.id).tags
+    worker.wait_until(lambda: bool(list(house.data.glob("reports/*.html"))), "what it measured is reported")
+    outcomes = "SELECT outcome FROM measurements ORDER BY outcome"
+    assert run_sql(house.data, outcomes).rows == (("measured",), ("not-run",))
     assert [left for left in house.leftovers() if ".partial-" not in left] == NOTHING
     assert worker.stop() == NOTHING
 
