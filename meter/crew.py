@@ -6,7 +6,7 @@ All read one monotonic clock and begin at one moment, so merging their parts is 
 import gc
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from meter.schedule import arrivals_ns
 from meter.wire import Wire
 
 GRACE_NS = 2 * LEAD_NS  # between the origin and the first arrival of an open loop
+CORES_OF_A_SERVER = 3  # and more, and the workers of the meter have cores of their own
 WAIT_S = 0.0005  # for the origin, which is set once and well ahead
 
 
@@ -114,16 +115,25 @@ def _read(work: Work, worker: int, wire: Wire, cores: int) -> Part:
 
 
 def _pin(worker: int, workers: int) -> set[int]:
-    """Pin a worker to a core of its own if this process has enough; return all cores that it may use.
-
-    The last cores, since the first ones serve the interrupts of most hosts.
-    """
+    """Pin a worker to its own core, if it gets one; return all cores that it may use."""
     if not hasattr(os, "sched_getaffinity"):
         return set(range(os.cpu_count() or 1))
     cores = os.sched_getaffinity(0)
-    if len(cores) >= workers:
-        os.sched_setaffinity(0, {sorted(cores)[len(cores) - workers + worker]})
+    own = own_core(cores, worker, workers)
+    if own is not None:
+        os.sched_setaffinity(0, {own})
     return cores
+
+
+def own_core(cores: Collection[int], worker: int, workers: int) -> int | None:
+    """The core that a worker has for itself: one of the last, since the first ones serve the interrupts of most hosts.
+
+    None on few cores, unless there are just as many as workers: a server on this host is on each of them now and then,
+    and a pinned worker would wait for it beside a core that is free.
+    """
+    if len(cores) != workers and len(cores) - workers < CORES_OF_A_SERVER:
+        return None
+    return sorted(cores)[len(cores) - workers + worker]
 
 
 def _unpin(cores: set[int]) -> None:

@@ -1,6 +1,7 @@
 """Prints plans: runs, expected time and cost, and warnings."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ def show_plan(
     table(point_rows(night) if short else rows, title if starts == 1 else f"{title}, {starts} server starts")
     if night.where.is_scaled and night.suite.local is not None:
         line("scaled to this computer by the suite's [local] table: its numbers say nothing of the suite's own machine")
+    for said in _cores(night):
+        line(said)
     for change in night.applied:
         line(f"changed by --apply-rules: {change}")
     show_merged(night, full=full)
@@ -49,6 +52,18 @@ def show_plan(
         show_nets(nets)
     for doubt in expected.doubts:
         warn(doubt)
+
+
+def _cores(night: "NightRecord") -> Iterator[str]:
+    """On how many cores of this computer vLLM computes, where the suite says so."""
+    engines = [run.scenario.engine for run in night.runs if night.where.is_here and run.scenario.engine.name == "vllm"]
+    cores = len(os.sched_getaffinity(0))
+    for threads in dict.fromkeys(engine.environment.get("OMP_NUM_THREADS") for engine in engines):
+        if threads is not None:
+            yield (
+                f"vLLM computes on {threads} of the {cores} cores of this computer (OMP_NUM_THREADS in "
+                "engine.environment): its front end and the load client need another one"
+            )
 
 
 def show_nets(nets: Sequence["Net"]) -> None:

@@ -23,7 +23,7 @@ from infra.reporting import Say
 PROGRAM = Path(__file__).with_name("canary_program.py")
 # With -c the current folder comes first, and -P, which leaves it out, is unknown to a Python before 3.11.
 ISOLATE = "import sys; sys.path = [folder for folder in sys.path if folder]\n"
-POLL_S = 0.1
+POLL_S = 0.02
 END_PATIENCE_S = 1.0
 # Of each test. A GPU is measured for long enough to reach its clocks, a CPU for a moment.
 GPU_TEST_S, CPU_TEST_S = 0.1, 0.02

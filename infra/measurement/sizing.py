@@ -15,7 +15,7 @@ from infra.engines.server import RunningServer
 from infra.loadgen import driver
 from infra.reporting import no_progress
 
-WAVES = 2  # requests of a probe, and at least of a run, for each one in flight
+PROBE_WAVES, WAVES = 1, 2  # requests of a probe, and at least of a run, for each one in flight
 
 
 def sized(job: driver.LoadJob, running: RunningServer, runs: Path) -> driver.LoadJob:
@@ -41,7 +41,7 @@ def _rate_per_s(job: driver.LoadJob, running: RunningServer) -> float:
     work = job.scenario.workload
     if work.request_rate_per_s is not None:
         return work.request_rate_per_s
-    few = _with_count(job.scenario, min(work.request_count, WAVES * (work.concurrency or 1)), warmup_count=0)
+    few = _with_count(job.scenario, min(work.request_count, PROBE_WAVES * (work.concurrency or 1)), warmup_count=0)
     with TemporaryDirectory(prefix="probe-", dir=job.machine) as name:
         probe = replace(job, scenario=few, seed=job.seed + 1, run_folder=Path(name))
         (probe.run_folder / "load").mkdir()

@@ -41,7 +41,7 @@ def test_a_night_keeps_its_calibration_and_names_it_in_every_record(house: Night
 
     path = store.calibration_file(house.data, summary.night)
     table = CalibrationTable.model_validate_json(path.read_bytes())
-    assert {(p.streams, p.workers, p.stream_tok_per_s) for p in table.points} == {(2, 1, 250.0)}
+    assert {(p.streams, p.workers, p.stream_tok_per_s) for p in table.points} == {(2, 1, 400.0)}
     assert {record.calibration and record.calibration.file_sha256 for record in records(house)} == {store.sha256(path)}
     ids = run_sql(house.data, "SELECT DISTINCT calibration_id, not_calibrated FROM measurements").rows
     assert [tuple(row) for row in ids] == [(table.calibration_id, None)]

@@ -19,14 +19,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 ROOT = Path(__file__).parents[2]
 LOCAL = ROOT / "suites" / "local.toml"
 SMALLER = {
-    "request_count = 24": "request_count = 12",
+    "request_count = 40": "request_count = 12",
     "request_count = 30": "request_count = 12",
-    "request_count = 48": "request_count = 40",
+    "request_count = 120": "request_count = 40",
     "half_width_max = 0.05\n": "",  # no repeats are added
-    "load_s = 4.0\n": "",
-    "load_s = 5.0\n": "",
-    "load_s = 6.0\n": "",
-    "repeats = 2": "repeats = 1",
+    "load_s = 7.0\n": "",
+    "load_s = 7.5\n": "",
+    "load_s = 8.0\n": "",
+    "repeats = 3": "repeats = 1",
     "osl = 64\nconcurrency = 1": "osl = 32\nconcurrency = 1",
     "osl = 64\nconcurrency = 4": "osl = 16\nconcurrency = 4",
     "osl = 32\narrivals": "osl = 16\narrivals",
@@ -35,7 +35,7 @@ SMALLER = {
 SHORT = {
     "half_width_max = 0.05\n": "",
     "isl = 128\nosl = 64\nconcurrency = 1": "isl = 64\nosl = 16\nconcurrency = 1",
-    "request_count = 24": "request_count = 10",
+    "request_count = 40": "request_count = 10",
 }
 QUESTIONS = f"""
 [quality.lm_eval]
@@ -203,7 +203,7 @@ def test_an_engine_that_runs_out_of_memory_says_so_in_its_own_words_and_climbs_t
 ) -> None:
     real.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(quick_engine)
     text = real.suite.read_text().replace("max_model_len = 4096", "max_model_len = 16384")
-    text = text.replace('environment = { VLLM_CPU_KVCACHE_SPACE = "1" }', "")
+    text = text.replace('VLLM_CPU_KVCACHE_SPACE = "1", ', "")
     text = text.replace('flags = ["', 'flags = ["--kv-cache-memory-bytes", "67108864", "')
     real.suite.write_text(text + "\n[[ladder]]\nkv_cache_memory_bytes = 335544320\n")
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from meter.board import Board
+from meter.crew import own_core
 from meter.errors import OutsideWorldError, StoppedError
 from meter.forks import PartFailedError, fork_each, gather
 from tests.meter.conftest import RunMeter, StartTruth
@@ -67,9 +68,19 @@ def test_the_health_of_each_worker_is_kept(start_truth: StartTruth, run_meter: R
     assert [worker["worker"] for worker in workers] == [0, 1]
     assert report.summary["client"]["cpu_s"] == pytest.approx(sum(worker["cpu_s"] for worker in workers))
     assert all(worker["turns"] > 0 for worker in workers)
-    if len(os.sched_getaffinity(0)) > 1:
+    if own_core(os.sched_getaffinity(0), 0, workers=2) is not None:
         assert len({tuple(worker["cores"]) for worker in workers}) == 2
         assert all(len(worker["cores"]) == 1 for worker in workers)
+
+
+@pytest.mark.parametrize(
+    ("cores", "workers", "own"),
+    [({0, 1}, 1, [None]), ({0, 1}, 2, [0, 1]), ({4, 5, 6, 7}, 1, [7]), ({4, 5, 6, 7}, 2, [None, None]), ({3}, 1, [3])],
+)
+def test_a_worker_has_a_core_of_its_own_where_a_server_needs_no_more_than_the_others(
+    cores: set[int], workers: int, own: list[int | None]
+) -> None:
+    assert [own_core(cores, worker, workers) for worker in range(workers)] == own
 
 
 def test_a_forked_part_sends_back_its_value() -> None:

@@ -46,7 +46,7 @@ class House:
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     suite = tmp_path / "local.toml"
-    suite.write_text(LOCAL.read_text().replace("repeats = 2", 'repeats = "plan"'))
+    suite.write_text(LOCAL.read_text().replace("repeats = 3", 'repeats = "plan"'))
     data = tmp_path / "data"
     return House(suite, Settings(data=data, ledger=data / "ledger.sqlite"))
 

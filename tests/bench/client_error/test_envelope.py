@@ -162,13 +162,13 @@ def test_few_streams_are_calibrated_once_at_the_rate_of_the_fastest_engine() -> 
     (cell,) = night_cells(closed(1, 4, 16), 60.0)
 
     assert (cell.streams, cell.stream_tok_per_s) == (16, STREAM_TOK_PER_S)
-    assert (cell.itl_ms, cell.output_tokens) == (4.0, 75)  # a stream lasts 300 ms
+    assert (cell.itl_ms, cell.output_tokens) == (2.5, 80)  # a stream lasts 200 ms
 
 
 def test_many_streams_are_calibrated_at_what_the_client_can_take_in_all() -> None:
     cells = night_cells(closed(1, 1000), 60.0)
 
-    assert [(cell.streams, cell.stream_tok_per_s) for cell in cells] == [(200, 250.0), (1000, 50.0)]
+    assert [(cell.streams, cell.stream_tok_per_s) for cell in cells] == [(125, 400.0), (1000, 50.0)]
 
 
 def test_more_workers_are_calibrated_for_more() -> None:

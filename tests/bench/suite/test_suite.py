@@ -519,11 +519,11 @@ def test_the_ids_of_the_suite_that_runs_everywhere_never_change() -> None:
     scenarios = parse_suite(path.read_text(), path.name).expand()
 
     assert [scenario.scenario_id for scenario in scenarios] == [
-        "81b8f14e7166becc",
-        "407a151f2ebbbf12",
-        "a3aed118fb6585c6",
+        "87d336100851b717",
+        "c1158d674b4816ec",
+        "dedb46fc36e9c251",
     ]
-    assert {scenario.server_id for scenario in scenarios} == {"7e6d681063eff703"}
+    assert {scenario.server_id for scenario in scenarios} == {"f84e46d64efe322a"}
 
 
 def test_a_default_that_is_spelled_out_does_not_move_the_id() -> None:
