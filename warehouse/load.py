@@ -187,7 +187,9 @@ def _score(night: _Night, lake: Path, gone: Collection[str]) -> None:
 
 def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     judged = [
-        row | {"verdict": judgement.verdicts[row["run_id"]], "withdrawn": judgement.withdrawn.get(row["run_id"])}
+        row
+        | {"verdict": judgement.verdicts[row["run_id"]], "withdrawn": judgement.withdrawn.get(row["run_id"])}
+        | {"is_only_noisy": row["run_id"] in judgement.noisy}
         for row in night.measurements
     ]
     judged.sort(key=lambda row: (row["scenario_id"], row["repeat"]))

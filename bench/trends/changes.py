@@ -15,6 +15,7 @@ from bench.trends.effect import Effect, effect_of
 from bench.trends.robust import mad_sd, rough_sd
 from bench.trends.segmenter import change_points
 from bench.trends.series import Point, Series, varying
+from bench.trends.weights import weighed
 
 # The first night of each reported change: whether the values rose, and whether it was a new level.
 Said = Mapping[str, tuple[bool, bool]]
@@ -101,7 +102,7 @@ def _ended(series: Series, before: Sequence[Point], after: Sequence[Point]) -> C
 def _of_part(series: Series, nights: Sequence[Point], min_effect: float, said: tuple[Near, Near]) -> Iterator[Change]:
     """The steps and excursions between two ends by rule, without the steps and the reported changes."""
     levels, every = said
-    values = np.array([night.value for night in nights])
+    values = weighed(nights)
     points = change_points(values, min_effect)
     edges = [0, *points, len(nights)]
     for start, point, end in zip(edges, edges[1:], edges[2:], strict=False):

@@ -10,6 +10,7 @@ from bench.metrics import Floats
 from bench.student import p_two_sided, quantile
 from bench.trends.robust import KEPT_DEGREES, SD_MIN, TINY, mad_sd, sd_with_before
 from bench.trends.series import Point
+from bench.trends.weights import weighed
 
 Judgement = Literal["insufficient", "suspect", "confirmed", "host outlier", "equivalent", "inconclusive"]
 
@@ -59,9 +60,7 @@ def judge_night(
     level = _level([night for night in segment if night.is_valid], sd_before)
     if level is None:
         return NightVerdict("insufficient", len(segment), reason=f"{len(segment)} nights are too few to compare with")
-    # A night whose own repeats say it less exactly than nights differ is held against its own interval.
-    sd = max(level.sd, tonight.standard_error or 0.0)
-    off, error = _off(level, tonight), float(np.sqrt(sd**2 + level.sd**2 / level.nights))
+    off, error = _off(level, tonight), float(np.sqrt(_sd(level, tonight) ** 2 + level.sd**2 / level.nights))
     p = p_two_sided(off / error, level.degrees)
     margin = quantile(0.05, level.degrees) * error
     mde = (quantile(MDE_P, level.degrees) + POWER_Z) * error
@@ -80,12 +79,13 @@ def confirm(segment: Sequence[Point], first: Point, again: Point, sd_before: flo
     if level is None:
         return NightVerdict("insufficient", len(segment), reason=f"{len(segment)} nights are too few to compare with")
     one, other = _off(level, first), _off(level, again)
-    off, error = (one + other) / 2, level.sd * float(np.sqrt(0.5 + 1 / level.nights))
+    variances, of_level = [_sd(level, night) ** 2 for night in (first, again)], level.sd**2 / level.nights
+    off, error = (one + other) / 2, float(np.sqrt(sum(variances) / 4 + of_level))
     p = p_two_sided(off / error, level.degrees)
     margin = quantile(0.05, level.degrees) * error
     mde = (quantile(MDE_P, level.degrees) + POWER_Z) * error
     # A usual night on the same side, averaged with a slow host, would look like half of a change.
-    alone = p_two_sided(other / (level.sd * float(np.sqrt(1 + 1 / level.nights))), level.degrees)
+    alone = p_two_sided(other / float(np.sqrt(variances[1] + of_level)), level.degrees)
     is_confirmed = one * other > 0 and p < CONFIRMED_P and alone < AGREES_P
     return _verdict("confirmed" if is_confirmed else "host outlier", level, (off, margin, p, mde))
 
@@ -123,7 +123,7 @@ def _level(nights: Sequence[Point], sd_before: float | None) -> _Level | None:
     n = len(nights)
     if n < (BASELINE_MIN if sd_before is None else RESTARTED_MIN):
         return None
-    y = np.log([night.value for night in nights])
+    y = np.log(weighed(nights))
     controls = [night.control for night in nights if night.control is not None]
     k, slope = np.zeros(n), 0.0
     if len(controls) == n:
@@ -137,6 +137,11 @@ def _level(nights: Sequence[Point], sd_before: float | None) -> _Level | None:
         sd = sd_with_before(sd, n, sd_before)
         degrees += KEPT_DEGREES
     return _Level(float(np.median(y)), sd, n, degrees, slope, control)
+
+
+def _sd(level: _Level, night: Point) -> float:
+    """The noise of a night: one whose own repeats say it less exactly than nights differ has its own."""
+    return max(level.sd, night.standard_error or 0.0)
 
 
 def _off(level: _Level, night: Point) -> float:

@@ -23,6 +23,7 @@ from bench.trends.night_judge import (
 from bench.trends.robust import mad_sd
 from bench.trends.series import Point, Series, SeriesKey, varying
 from bench.trends.sustained import alarm_tonight
+from bench.trends.weights import weighed
 
 WINDOW_NIGHTS = 90  # newest valid nights in which changes are looked for
 LEVELS = frozenset({"confirmed", "host", "explained"})  # states of a change after which a new level is compared with
@@ -171,7 +172,7 @@ def _level_before(
         return usual, None
     earlier = usual[starts[-2] if len(starts) > 1 else 0 : starts[-1]]
     is_long = len(earlier) >= BASELINE_MIN
-    return usual[starts[-1] :], mad_sd(np.log([point.value for point in earlier])) if is_long else None
+    return usual[starts[-1] :], mad_sd(np.log(weighed(earlier))) if is_long else None
 
 
 def _standing(judged: Sequence[_Judged]) -> list[_Judged]:
@@ -194,7 +195,7 @@ def _lasting(one: _Judged, known: Known, new: Sequence[Change]) -> list[Change]:
     if one.verdict.judgement == "suspect":
         return []
     nights = [*_level_before(one.series, one.tonight, known, new)[0], one.tonight]
-    values = np.array([night.value for night in nights])
+    values = weighed(nights)
     alarm = alarm_tonight(values, one.sd_before) if one.rerun is None else None
     if alarm is None or alarm.since < 1:
         return []

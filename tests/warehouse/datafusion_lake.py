@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 from datafusion import SessionContext
 
-from tests.warehouse.other_engines import HISTOGRAMS, IDS, OF_ACCEPTED, bins_of, views_in
+from tests.warehouse.other_engines import HISTOGRAMS, IDS, OF_ACCEPTED, OF_COUNTED, bins_of, views_in
 from warehouse.schema.columns import PARTITION, TABLES, arrow_schema
 from warehouse.schema.star import METRICS
 
@@ -28,7 +28,7 @@ def open_lake(lake: Path) -> SessionContext:
 
 def _written() -> Iterator[tuple[str, str]]:
     names, values = ", ".join(f"'{one}'" for one in METRICS), ", ".join(METRICS)
-    rows = f"SELECT {IDS}, unnest([{names}]) AS metric, unnest([{values}]) AS value {OF_ACCEPTED}"
+    rows = f"SELECT {IDS}, unnest([{names}]) AS metric, unnest([{values}]) AS value {OF_COUNTED}"
     kept = "value IS NOT NULL AND NOT coalesce(list_contains(withdrawn, metric), false)"
     yield "metric_values", f"SELECT * FROM ({rows}) AS rows WHERE {kept}"
     of_metric = " UNION ALL ".join(

@@ -21,7 +21,11 @@ VIEWS = (
 )
 HISTOGRAMS = ("ttft", "itl_event")
 OF_ACCEPTED = "FROM measurements WHERE verdict = 'accepted' AND is_control IS NOT TRUE"
-IDS = "night, scenario_id, scenario, lease_id, coalesce(is_first_after_start, false) AS is_first, withdrawn"
+OF_COUNTED = OF_ACCEPTED.replace("verdict = 'accepted'", "(verdict = 'accepted' OR coalesce(is_only_noisy, false))")
+IDS = (
+    "night, scenario_id, scenario, lease_id, coalesce(is_first_after_start, false) AS is_first, "
+    "coalesce(is_only_noisy, false) AS is_noisy, withdrawn"
+)
 # DuckDB takes the newest medians by arg_max with a count, which they lack.
 LATEST_VS_30 = """
 WITH ranked AS (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.warehouse.other_engines import HISTOGRAMS, IDS, OF_ACCEPTED, bins_of, views_in
+from tests.warehouse.other_engines import HISTOGRAMS, IDS, OF_ACCEPTED, OF_COUNTED, bins_of, views_in
 from warehouse.schema.columns import COLUMNS, Table
 from warehouse.schema.star import METRICS
 
@@ -33,7 +33,7 @@ def _written() -> Iterator[tuple[str, str]]:
     yield "standing", _standing("measurements")
     yield "standing_claims", _standing("claims")
     pairs = ", ".join(f"'{metric}', `{metric}`" for metric in METRICS)
-    values = f"SELECT {IDS}, stack({len(METRICS)}, {pairs}) AS (metric, value) {OF_ACCEPTED}"
+    values = f"SELECT {IDS}, stack({len(METRICS)}, {pairs}) AS (metric, value) {OF_COUNTED}"
     kept = "value IS NOT NULL AND NOT coalesce(array_contains(withdrawn, metric), false)"
     yield "metric_values", f"SELECT * FROM ({values}) WHERE {kept}"
     of_metric = " UNION ALL ".join(

@@ -14,6 +14,7 @@ from warehouse.load import load_night
 NIGHT = "2026-03-01"
 ROWS = 'SELECT "repeat", verdict, repeats_ended_by FROM measurements ORDER BY "repeat"'
 ASKED = "SELECT DISTINCT half_width_max, scenario_s FROM measurements"
+SERIES = "SELECT value, repeat_count, spread FROM series_nights WHERE metric = 'tpot_p50_ms'"
 UNSTABLE = "SELECT DISTINCT status, message FROM findings WHERE code = 'unstable'"
 
 
@@ -66,6 +67,9 @@ def test_what_stays_wide_is_suspect_with_its_interval_and_no_run_is_rejected(tmp
     ((status, message),) = run_sql(tmp_path / "wide", UNSTABLE).rows
     assert status == "WARN"
     assert "during it other processes took 1.2% of the CPU time" in message
+    ((value, count, spread),) = run_sql(tmp_path / "wide", SERIES).rows
+    assert (count, spread > 0.2) == (3, True), "what is only wide counts, by its interval"
+    assert value == pytest.approx(5.43, abs=0.01)
 
 
 @pytest.mark.parametrize("is_failed", [True, False], ids=["failed", "not run yet"])

@@ -130,6 +130,7 @@ def _measured(night: SimulatedNight, load: SimulatedLoad, at: datetime, *, is_bu
     return {
         "outcome": "measured",
         "verdict": "suspect" if is_busy else "accepted",
+        "is_only_noisy": is_busy,
         "is_first_after_start": False,
         "engine_version_found": night.engine_version,
         "ended_at": at + timedelta(seconds=load.duration_s),

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.audit.judge import Finding, finding_of, withdrawn_of
-from bench.audit.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, verdict
+from bench.audit.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, is_only_noisy, verdict
 from bench.wording import counted
 from warehouse.judging.expectations import (
     EvidenceRow,
@@ -33,14 +33,15 @@ More = Mapping[str, EvidenceByColumn]
 class Judgement:
     """The judgement of a night: a verdict per run, every finding, and the validation result as JSON values.
 
-    `withdrawn` are the columns, by run id, that findings about single metrics remove from the views;
-    `validated` is great-expectations' own result, for its Data Docs.
+    `withdrawn` are the columns, by run id, that findings about single metrics remove from the views; `noisy` are the
+    runs that nothing but noise makes suspect; `validated` is great-expectations' own result, for its Data Docs.
     """
 
     verdicts: dict[str, Verdict]
     withdrawn: dict[str, list[str]]
     findings: list[Row]
     validation: dict[str, Any]
+    noisy: frozenset[str] = frozenset()
     validated: Any = None
 
 
@@ -72,17 +73,20 @@ def judge(rows: Sequence[Row], results: Sequence[ExpectationResult], more: More 
     verdicts: dict[str, Verdict] = {}
     withdrawn: dict[str, list[str]] = {}
     findings: list[Row] = []
+    noisy: set[str] = set()
     for row in rows:
         if row["outcome"] != "measured":
             verdicts[row["run_id"]] = row["outcome"]
             continue
         case = _case(row, more or {})
         found = {**dict(_findings_of(row, case, failed)), **_broken_checks(row, broken)}
-        verdicts[row["run_id"]] = verdict({column: finding["status"] for column, finding in found.items()})
+        of_each = {column: finding["status"] for column, finding in found.items()}
+        verdicts[row["run_id"]] = verdict(of_each)
+        noisy |= {row["run_id"]} if is_only_noisy(of_each) else set()
         beginnings = withdrawn_of(case.evidence, statuses(case, failed))
         withdrawn[row["run_id"]] = withdrawn_columns("measurements", row, beginnings)
         findings += found.values()
-    return Judgement(verdicts, withdrawn, findings, _validation(results))
+    return Judgement(verdicts, withdrawn, findings, _validation(results), frozenset(noisy))
 
 
 def _that_saw(result: ExpectationResult, row_count: int) -> ExpectationResult:
@@ -146,16 +150,17 @@ def with_unmet(judged: Judgement, rows: Sequence[Row], unmet: Sequence[Checked])
 
     A critical expectation rejects the run; a warning makes an accepted one suspect; one that informs does neither.
     """
-    verdicts, findings = dict(judged.verdicts), list(judged.findings)
+    verdicts, findings, noisy = dict(judged.verdicts), list(judged.findings), set(judged.noisy)
     for row in rows:
         run_id = row["run_id"]
         doubts = [one for one in unmet if run_id in one.run_ids and one.row["severity"] != "info"]
         if row["outcome"] == "measured" and doubts:
             findings += [_ids(row) | finding_row(_unmet(one)) for one in doubts]
+            noisy.discard(run_id)
             is_critical = any(one.row["status"] == "FAIL" for one in doubts)
             worse = {"accepted": "rejected", "suspect": "rejected"} if is_critical else {"accepted": "suspect"}
             verdicts[run_id] = cast("Verdict", worse.get(verdicts[run_id], verdicts[run_id]))
-    return replace(judged, verdicts=verdicts, findings=findings)
+    return replace(judged, verdicts=verdicts, findings=findings, noisy=frozenset(noisy))
 
 
 def _unmet(one: Checked) -> Finding:

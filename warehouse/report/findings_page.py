@@ -30,7 +30,8 @@ The verdict of a measurement follows from its worst finding of scope *row* or *g
 WARN, or a required rule that is NOT-CHECKABLE, makes it `suspect`; otherwise it is `accepted`. FAIL of a rule
 marked *failed run* makes it `failed`. FAIL of scope *metric* removes only the named columns from the views.
 A row of another tool that would be `accepted` or `suspect` is `unchecked` if no rule of arithmetic or physics could be
-held against any of its numbers. Comparisons read `accepted` only.
+held against any of its numbers. Comparisons and series read what is `accepted`, and runs of our own that nothing but
+rules marked *noise* make `suspect`: they count by the interval of their repeats.
 
 Three codes have no bounds: `unreadable`, `unknown_format` and, for run folders, the stage at which a run ended.
 Each is a FAIL with a message. The lake also has `not_checkable` and `check_errored`.
@@ -53,7 +54,7 @@ def _chapter(family: str, rules: Iterator[Rule]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|\n"
     for rule in rules:
         tolerated = "any value" if rule.tolerated is None else range_text(rule.tolerated)
-        failed = " (failed run)" if rule.means_failed else ""
+        failed = " (failed run)" if rule.means_failed else " (noise)" if rule.is_noise else ""
         message = f"{shown(rule.sentence)}{failed}".replace("|", "\\|")
         scope = f"{rule.scope}: {', '.join(rule.withdraws)}" if rule.withdraws else rule.scope
         yield f"| `{rule.code}` | {scope} | `{rule.column}` | {range_text(rule.passing)} | {tolerated} "

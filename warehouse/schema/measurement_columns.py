@@ -28,6 +28,7 @@ _LABELS = (
     Column("rung", "integer", "rung of the ladder, from 1; 0: as the suite asks", low=0),
     Column("is_control", "flag", "whether the run is the suite's control: it explains the host and is not a result"),
     Column("verdict", "text", "accepted, suspect, rejected, failed or not-run", nullable=False),
+    Column("is_only_noisy", "flag", "whether nothing but noise on its host makes it suspect; it then counts in series"),
     WITHDRAWN,
 )
 

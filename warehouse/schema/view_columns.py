@@ -8,7 +8,8 @@ from warehouse.schema.columns import COLUMNS, TABLES, Table
 from warehouse.schema.star import DIMENSIONS
 
 _METRIC = Column("metric", "text", "name of the metric: a column of `measurements`")
-_REPEATS = Column("repeats", "integer", "accepted repeats behind the value", low=0)
+_REPEATS = Column("repeats", "integer", "repeats behind the value that count", low=0)
+_NOISY = Column("is_noisy", "flag", "whether noise on its host makes one of the runs behind the value suspect")
 _LEASES = Column("leases", "integer", "leases behind the values", low=0)
 _WITHIN = Column("spread_within", "number", "standard deviation of the logarithms of repeats on one lease; 0.01 is 1 %")
 _BETWEEN = Column("spread_between", "number", "standard deviation of the logarithms between leases; 0.01 is 1 %")
@@ -59,7 +60,7 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
     "fact_measurement": (
         _METRIC,
         _VALUE,
-        Column("is_valid", "flag", "whether the run is accepted and no finding withdrew the value"),
+        Column("is_valid", "flag", "whether the run counts and no finding withdrew the value"),
     ),
     "mart_nightly": (
         Column("gpu", "text", "name of the first GPU"),
@@ -91,6 +92,7 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "lease_means": (
         _METRIC,
+        _NOISY,
         _REPEATS,
         Column("mean_log", "number", "mean of the natural logarithms of the values"),
         Column("squares", "number", "sum of the squared distances of the logarithms from their mean", low=0),
@@ -117,13 +119,14 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "metric_values": (
         Column("is_first", "flag", "whether it is of the first run after a server's start"),
+        _NOISY,
         _METRIC,
         _VALUE,
     ),
     "nightly_medians": (
         _METRIC,
-        Column("median", "number", "median of the night's accepted runs, in the metric's unit"),
-        Column("runs", "integer", "accepted runs behind the median", low=1),
+        Column("median", "number", "median of the night's runs that count, in the metric's unit"),
+        Column("runs", "integer", "runs behind the median", low=1),
     ),
     "monthly_histograms": (
         Column("month", "text", "month of the nights: the first seven characters of their names"),
@@ -181,10 +184,17 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
     "series_nights": (
         Column("series", "text", "model, precision, GPUs, parallelism, scenario, engine and load client"),
         _METRIC,
-        Column("measured_at", "moment", "start of the lease's first accepted run"),
-        Column("value", "number", "geometric mean of the lease's accepted repeats, in the metric's unit"),
+        Column("measured_at", "moment", "start of the lease's first run that counts"),
+        Column("value", "number", "geometric mean of the lease's repeats that count, in the metric's unit"),
         Column("spread", "number", "standard deviation of their logarithms; 0.01 is 1 %"),
-        Column("repeat_count", "integer", "accepted repeats behind the value", low=1),
+        Column("repeat_count", "integer", "repeats behind the value that count", low=1),
+        Column(
+            "others_share",
+            "number",
+            "CPU time that others took from the repeats that noise makes suspect",
+            "share",
+            low=0,
+        ),
         Column("control", "number", "mean logarithm of the control's throughput on the lease; NULL without a control"),
         Column("driver", "text", "version of the GPU driver"),
         Column("image", "text", "digest of the container image, else its name"),

@@ -47,9 +47,7 @@ def _why_left_out(data: Path, text: str) -> str | None:
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     total = counted(sum(counts.values()), "run")
     why = f"`nightbench sql \"FROM findings_worst WHERE night = '{max(night for *_, night in rows)}'\"` says why"
-    return (
-        f"{text} has {total} in the warehouse and none is accepted ({verdicts}); only accepted runs are compared: {why}"
-    )
+    return f"{text} has {total} in the warehouse and none counts ({verdicts}): {why}"
 
 
 def choose_side(text: str, leases: Sequence[Lease]) -> Side:

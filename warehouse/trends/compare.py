@@ -47,7 +47,11 @@ class Comparison:
         alone = f"; {NO_LOSS}" if counts["within one lease"] else ""
         if not parts:
             return "no pair was compared: nothing is known of a loss or a gain"
-        return f"{counted(len(self.found.pairs), 'pair')}: {', '.join(parts)}{unseen}{alone}"
+        noisy = {
+            one.name for pair in self.found.pairs for one in (*pair.one, *pair.other) if "doubted_for" in one.facts
+        }
+        doubt = f"; noise on the host makes runs of {', '.join(sorted(noisy))} suspect" if noisy else ""
+        return f"{counted(len(self.found.pairs), 'pair')}: {', '.join(parts)}{unseen}{alone}{doubt}"
 
     def answer(self) -> dict[str, Any]:
         """The whole answer, as `nightbench compare --json` prints it."""

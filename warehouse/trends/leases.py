@@ -26,8 +26,9 @@ WITH facts AS (
         any_value(engine) AS engine, any_value(driver) AS client,
         any_value(catalog_model) AS catalog_model, any_value(catalog_gpu) AS catalog_gpu,
         any_value(gpu_count) AS gpu_count, any_value(isl) AS isl, any_value(osl) AS osl,
-        any_value(if(arrivals = 'batch', request_count, concurrency_asked)) AS "load"
-    FROM accepted GROUP BY ALL
+        any_value(if(arrivals = 'batch', request_count, concurrency_asked)) AS "load",
+        CASE WHEN bool_or(coalesce(is_only_noisy, false)) THEN 'noise alone' END AS doubted_for
+    FROM counted GROUP BY ALL
 )
 SELECT series, metric, measured_at, value, spread, repeat_count, {{ stack | name }}, facts.*
 FROM series_nights
@@ -40,7 +41,7 @@ _NOT_FACTS = frozenset({"series", "metric", "measured_at", "value", "spread", "r
 
 
 def own_leases(data: Path, since: datetime | None = None, metrics: Sequence[str] | None = None) -> Iterator[Lease]:
-    """The leases of our accepted measurements: all of them, or those since a time and of these metrics."""
+    """The leases of our measurements that count: all of them, or those since a time and of these metrics."""
     asked = (since, None if metrics is None else list(metrics))
     for row in ask(data, sql(_OWN, stack=STACK_FIELDS), asked).dicts():
         facts = {name: str(value) for name, value in row.items() if value is not None and name not in _NOT_FACTS}

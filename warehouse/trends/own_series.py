@@ -13,7 +13,7 @@ from warehouse.lake.database import open_warehouse
 from warehouse.sql import sql
 
 SOURCE = "nightbench"
-_LISTED = ("night", "measured_at", "value", "spread", "repeat_count", "control", *STACK_FIELDS)
+_LISTED = ("night", "measured_at", "value", "spread", "repeat_count", "control", "others_share", *STACK_FIELDS)
 _QUERY = """
 SELECT series, metric, {% for one in listed %}list({{ one | name }} ORDER BY measured_at, night), {% endfor %}
 FROM series_nights WHERE night >= $1 AND night <= coalesce($2, night)
@@ -49,7 +49,7 @@ NEWEST = 400  # nights that are read; changes before them were reported then
 def own_series(
     data: Path, newest: int = NEWEST, until: str | None = None, chosen: Sequence[tuple[str, str]] | None = None
 ) -> Iterator[Series]:
-    """Every series of the accepted measurements of the newest nights; a night is one lease.
+    """Every series of the measurements of the newest nights that count; a night is one lease.
 
     `until` is the last night that is read; `chosen` are the names and metrics of the series, where not all are.
     """
@@ -59,16 +59,22 @@ def own_series(
         first = _first_night(connection, newest, until)
         for series, metric, *lists in connection.execute(sql(_QUERY, listed=_LISTED), (first, until, names)).fetchall():
             points = []
-            for night, measured_at, value, spread, count, control, *stack in zip(*lists, strict=True):
+            for night, measured_at, value, spread, count, control, others, *stack in zip(*lists, strict=True):
                 told = tuple(stack)
                 known = stacks.get(told)
                 if known is None:
                     stated = zip(STACK_FIELDS, told, strict=True)
                     known = stacks[told] = {name: text for name, text in stated if text is not None}
-                error = None if spread is None else spread / math.sqrt(count)
+                error = _standard_error(spread, count, others)
                 point = Point(night, measured_at, value, spread, control=control, standard_error=error, stack=known)
                 points.append(point)
             yield Series(SeriesKey(SOURCE, series, metric), tuple(points), lower_is_better(metric, None))
+
+
+def _standard_error(spread: float | None, count: int, others_share: float) -> float | None:
+    """That of a night's value as a share of it, as if what others took of the cores were lost; None: not known."""
+    within = 0.0 if spread is None else spread / math.sqrt(count)
+    return math.hypot(within, others_share) if spread is not None or others_share else None
 
 
 def with_failed_nights(

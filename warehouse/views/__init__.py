@@ -24,6 +24,7 @@ _Folder = TypeVar("_Folder", bound=LakePath)
 QUESTIONS = (
     "standing",
     "accepted",
+    "counted",
     "standing_claims",
     "accepted_claims",
     "results",
@@ -77,6 +78,8 @@ PUBLISHED = (
     *("isl", "osl", "load", "metric", "value", "number", "unit", "verdict", "notes"),
 )
 _WHOLE = frozenset({"line", "gpu_count", "isl", "osl", "load"})
+# Of measurements: accepted ones, and those that only noise makes suspect, whose interval says what the noise cost.
+_COUNTS = Sql("(verdict = 'accepted' OR coalesce(is_only_noisy, false)) AND is_control IS NOT TRUE")
 _TABLE_OF: dict[str, Table] = {"standing": "measurements", "standing_claims": "claims"}
 
 
@@ -142,6 +145,7 @@ def _question(name: str) -> str:
 def _values() -> dict[str, object]:
     """What the templates of the views name, beside the columns of their table that may be withdrawn."""
     return {
+        "counts": _COUNTS,
         "dimensions": DIMENSIONS,
         "key": _key,
         "metrics": METRICS,

@@ -1,5 +1,5 @@
 -- What is the value of each metric in each run, and is it valid?
--- A value that a finding withdrew is kept and not valid; so is each value of a run that was not accepted.
+-- A value that a finding withdrew is kept and not valid; so is each value of a run that does not count.
 CREATE VIEW fact_measurement AS
 SELECT
     night,
@@ -7,7 +7,8 @@ SELECT
     "repeat",
     metric,
     value,
-    verdict = 'accepted' AND (withdrawn IS NULL OR NOT list_contains(withdrawn, metric)) AS is_valid
+    (verdict = 'accepted' OR coalesce(is_only_noisy, false))
+    AND (withdrawn IS NULL OR NOT list_contains(withdrawn, metric)) AS is_valid
 FROM (
     UNPIVOT (SELECT * FROM measurements)
     ON

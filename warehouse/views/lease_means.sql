@@ -7,6 +7,7 @@ SELECT
     max(scenario) AS scenario,
     metric,
     lease_id,
+    bool_or(is_noisy) AS is_noisy,
     count(*) AS repeats,
     avg(ln(value)) AS mean_log,
     coalesce(var_samp(ln(value)), 0) * (count(*) - 1) AS squares
@@ -14,7 +15,7 @@ FROM metric_values
 LEFT JOIN (
     SELECT DISTINCT night AS warm_night, scenario_id AS warm_id
     FROM measurements
-    WHERE verdict = 'accepted' AND is_control IS NOT TRUE AND is_first_after_start IS NOT TRUE
+    WHERE {{ counts }} AND is_first_after_start IS NOT TRUE
 ) AS warm ON night = warm_night AND scenario_id = warm_id
 WHERE value > 0 AND (NOT is_first OR warm_night IS NULL)
 GROUP BY night, scenario_id, metric, lease_id;

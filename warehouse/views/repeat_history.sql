@@ -1,4 +1,4 @@
--- How far apart are the repeats of a scenario within a lease, and how far apart are leases, over all nights?
+-- How far apart are the repeats of a scenario within a lease, and how far apart are leases, over all nights without noise?
 -- Both are standard deviations of logarithms, with their degrees of freedom.
 CREATE VIEW repeat_history AS
 WITH spreads AS (
@@ -12,6 +12,7 @@ WITH spreads AS (
         var_samp(mean_log) AS variance_between,
         avg(1 / repeats) AS mean_share
     FROM lease_means
+    WHERE NOT is_noisy
     GROUP BY scenario_id, metric
 )
 SELECT

@@ -1,7 +1,7 @@
 -- What is the value of each metric on each lease, in a series that new versions, hosts and drivers do not end?
 -- series: model, precision, GPUs, parallelism, scenario, engine and load client, and what the suite declares. The value
--- is the geometric mean of the lease's accepted repeats, spread the standard deviation of their logarithms. The other
--- columns explain the value.
+-- is the geometric mean of the lease's repeats that count, spread the standard deviation of their logarithms; others_share
+-- is what noise may have cost beyond that. The other columns explain the value.
 CREATE VIEW series_nights AS
 WITH setups AS (
     SELECT
@@ -35,10 +35,12 @@ WITH setups AS (
             ELSE 'after a warm start'
         END AS repeats,
         max(method_version)::VARCHAR AS method_version,
+        avg(CASE WHEN is_only_noisy THEN coalesce(other_cpu_share, 0) + coalesce(steal_share, 0) ELSE 0 END)
+            AS others_share,
         any_value(concat_ws(
             ' ', prompts, 'isl', isl, 'osl', osl, 'concurrency', concurrency_asked, 'rate', request_rate_per_s_asked
         )) AS workload
-    FROM accepted
+    FROM counted
     GROUP BY night, scenario_id, lease_id
 ),
 known_controls AS (

@@ -51,3 +51,13 @@ def verdict(statuses: Mapping[str, Status], required: Collection[str] = REQUIRED
     if "FAIL" in counted.values():
         return "rejected"
     return "suspect" if unclear or "WARN" in counted.values() else "accepted"
+
+
+def is_only_noisy(statuses: Mapping[str, Status], required: Collection[str] = REQUIRED) -> bool:
+    """Whether a run is suspect for noise on its host, and for nothing else."""
+    others = {
+        column: status
+        for column, status in statuses.items()
+        if column not in BY_COLUMN or not BY_COLUMN[column].is_noise
+    }
+    return verdict(statuses, required) == "suspect" and verdict(others, required) == "accepted"

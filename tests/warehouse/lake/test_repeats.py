@@ -28,7 +28,7 @@ def write(  # noqa: PLR0913 - what a row can say
     *,
     scenario_id: str = "a" * 16,
     seconds: float = 60.0,
-    setup: Mapping[str, str] = MappingProxyType({}),
+    setup: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     """A night of one scenario: a row per repeat, lease by lease; `first` is that of a run just after a server start."""
     began = datetime(2026, 3, 1, tzinfo=UTC)
@@ -95,6 +95,17 @@ def test_the_first_run_after_a_server_start_counts_only_where_there_is_no_other(
     (found,) = asked(tmp_path, "night_repeats")
 
     assert (found["repeats"], found["mean"]) == (repeats, pytest.approx(mean))
+
+
+def test_a_noisy_night_counts_in_the_night_and_not_in_the_history_of_the_spread(tmp_path: Path) -> None:
+    write(tmp_path, [FIRST])
+    write(tmp_path, [(100.0, 160.0)], "2026-03-02", setup={"verdict": "suspect", "is_only_noisy": True})
+
+    noisy = asked(tmp_path, "night_repeats")[-1]
+    (history,) = asked(tmp_path, "repeat_history")
+
+    assert (noisy["night"], noisy["repeats"], noisy["half_width"] > 1) == ("2026-03-02", 2, True)
+    assert (history["leases"], history["spread_within"]) == (1, pytest.approx(np.log(FIRST).std(ddof=1)))
 
 
 def test_the_history_pools_every_lease_with_its_degrees_of_freedom(tmp_path: Path) -> None:

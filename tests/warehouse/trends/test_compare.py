@@ -11,17 +11,28 @@ from tests.warehouse.folders import QUIET, Shape, Told, write_night, write_run
 from warehouse.load import load_night
 from warehouse.trends.compare import compare, few_values, geometric_means
 
+LATER = "2026-03-02"
 MEDIAN = "tpot_p50_ms"
 DOUBTED = Told(engine_version="0.32.0+mine", host_use=QUIET.model_copy(update={"other_cpu_share": 0.06}))
 
 
 @pytest.fixture(scope="module")
 def doubted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder whose only run is suspect: other processes took 6 % of the CPU time."""
-    data = tmp_path_factory.mktemp("doubted")
-    night = write_night(data, NIGHT, {"chat": Shape()})
-    write_run(data, night, night.runs[0], Shape(), DOUBTED)
-    assert load_night(data, NIGHT).verdicts == {"suspect": 1}
+    """A data folder whose only run is suspect: of the four requests that its suite asks for, three were in flight."""
+    return with_one_run(tmp_path_factory.mktemp("doubted"), Shape(concurrency=3))
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two nights whose runs are suspect for nothing but others that took 6 % of the CPU time."""
+    data = with_one_run(tmp_path_factory.mktemp("noisy"), Shape())
+    return with_one_run(data, Shape(), LATER)
+
+
+def with_one_run(data: Path, shape: Shape, name: str = NIGHT) -> Path:
+    night = write_night(data, name, {"chat": Shape()})
+    write_run(data, night, night.runs[0], shape, DOUBTED)
+    assert load_night(data, name).verdicts == {"suspect": 1}
     return data
 
 
@@ -65,8 +76,15 @@ def test_a_night_of_suspect_runs_is_not_compared_and_the_error_says_why(doubted:
     with pytest.raises(UsageError) as refused:
         compare(doubted, text, text)
 
-    assert str(refused.value).startswith(f"{text} has 1 run in the warehouse and none is accepted (1 suspect); only ")
+    assert str(refused.value).startswith(f"{text} has 1 run in the warehouse and none counts (1 suspect): ")
     assert f"FROM findings_worst WHERE night = '{NIGHT}'" in str(refused.value)
+
+
+def test_a_night_that_only_noise_makes_suspect_is_compared_and_the_answer_says_so(noisy: Path) -> None:
+    found = compare(noisy, NIGHT, LATER)
+
+    names = [side[0].name for side in (found.found.pairs[0].one, found.found.pairs[0].other)]
+    assert found.summary.endswith(f"; noise on the host makes runs of {', '.join(names)} suspect")
 
 
 def test_a_version_that_is_known_of_suspect_runs_alone_can_be_bisected(doubted: Path) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.warehouse.folders import Shape, Told, whole_night, write_night, write_run
+from tests.warehouse.folders import QUIET, Shape, Told, whole_night, write_night, write_run
+from warehouse.lake.query import run_sql
 from warehouse.load import load_night
 from warehouse.trends.find import find_trends
 from warehouse.trends.own_series import own_series, with_failed_nights
@@ -77,3 +78,24 @@ def test_a_night_without_an_accepted_run_of_a_scenario_is_an_invalid_one_of_its_
     }
     assert nights["chat"] == {("2026-03-01", True), ("2026-03-02", True)}
     assert nights["long"] == {("2026-03-01", True), ("2026-03-02", False)}
+
+
+def test_a_busy_host_weakens_a_night_and_a_doubted_number_leaves_it_out(tmp_path: Path) -> None:
+    busy = Told(host_use=QUIET.model_copy(update={"other_cpu_share": 0.3}))
+    for night, shape, told in (
+        ("2026-03-01", Shape(), Told()),
+        ("2026-03-02", Shape(gap_ms=6.0), busy),
+        ("2026-03-03", Shape(concurrency=1), busy),
+    ):
+        planned = write_night(tmp_path, night, {"chat": Shape()})
+        write_run(tmp_path, planned, planned.runs[0], shape, told)
+        load_night(tmp_path, night)
+
+    series = next(one for one in own_series(tmp_path) if one.key.metric == "tpot_p50_ms")
+
+    verdicts = run_sql(tmp_path, "SELECT verdict, is_only_noisy FROM measurements ORDER BY night").rows
+    assert verdicts == (("accepted", False), ("suspect", True), ("suspect", False))
+    assert [(point.night, point.standard_error) for point in series.points] == [
+        ("2026-03-01", None),
+        ("2026-03-02", pytest.approx(0.3, abs=0.01)),
+    ]

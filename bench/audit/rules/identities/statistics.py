@@ -67,6 +67,7 @@ STATISTICS_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="unstable",
+        is_noise=True,
         column=ev.HALF_WIDTH_OVER_ALLOWED,
         family="statistics",
         passing=(0.0, 1.0),

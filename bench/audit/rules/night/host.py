@@ -14,6 +14,7 @@ _ORIGIN = (
 HOST_RULES: tuple[Rule, ...] = (
     Rule(
         code="busy_host",
+        is_noise=True,
         column=ev.OTHER_CPU_OVER_ALLOWED,
         family="host",
         is_of_batches=True,
@@ -28,6 +29,7 @@ HOST_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="stolen_cpu",
+        is_noise=True,
         column=ev.STEAL_OVER_ALLOWED,
         family="host",
         is_of_batches=True,

@@ -100,6 +100,7 @@ LOAD_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         code="dispatch_late",
+        is_noise=True,
         column=ev.DISPATCH_DELAY_P99_MS,
         family="queueing",
         passing=(None, DISPATCH_MS),
