@@ -4,7 +4,7 @@ Times are seconds on one monotonic clock.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -42,6 +42,7 @@ class NightBegan:
     missing: Mapping[str, int]  # by the title of their stage, without the repeat
     expected_s: Mapping[str, float]  # of one stage of this title
     machines: int = 1
+    added: Mapping[str, int] = field(default_factory=dict)  # repeats that an earlier night added, by the same titles
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,8 @@ class NightState:
         if self.began is None:
             return None
         begun = [kind_of(stage.title) for stage in self.stages.values()]
-        counts = {kind: count - begun.count(kind) for kind, count in self.began.missing.items()}
+        more = {} if _AT_THE_END.intersection(begun) else self.began.added
+        counts = {kind: count + more.get(kind, 0) - begun.count(kind) for kind, count in self.began.missing.items()}
         once = {kind: 1 for kind in self.began.expected_s if kind in _AT_THE_END and kind not in begun}
         to_come = [(self.expected_s(kind), count) for kind, count in (counts | once).items() if count > 0]
         left = [stage.left_s(now_s) for stage in self.running()]
@@ -254,6 +256,10 @@ class StageTimes(StoredValue):
     suite: str | None = None
     target: str | None = None
     stages: tuple[StageTime, ...] = ()
+
+    def counts(self) -> dict[str, int]:
+        """How many stages of each kind there were that did not fail."""
+        return Counter(one.stage for one in self.stages if not one.is_failed)
 
     def mean_s(self) -> dict[str, float]:
         """The mean seconds of each stage that did not fail."""

@@ -10,7 +10,7 @@ from infra.bootstrap import ledger_file
 from infra.leases.stage_budget import has_time
 from infra.measurement.run import RunContext
 from infra.settings import Settings
-from infra.storage.added_repeats import next_repeat
+from infra.storage.added_repeats import due_repeats, next_repeat
 
 
 def with_added_repeat(
@@ -29,3 +29,11 @@ def with_added_repeat(
     here = [one.scenario.server_id == run.scenario.server_id for one in waiting]
     place = here.index(False) if False in here else len(here)
     return [*waiting[:place], added, *waiting[place:]]
+
+
+def with_due_repeats(settings: Settings, context: RunContext, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """The missing runs of a night, and what a night that was stopped would have added to its other scenarios."""
+    waiting = list(runs)
+    for run in due_repeats(settings.data, context.night, runs):
+        waiting = with_added_repeat(settings, context, run, waiting)
+    return waiting

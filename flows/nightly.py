@@ -20,7 +20,7 @@ from bench.errors import (
 )
 from bench.night_steps import server_steps
 from bench.record import NightRecord, PlannedRun
-from flows.added_repeats import with_added_repeat
+from flows.added_repeats import with_added_repeat, with_due_repeats
 from flows.defaults import DEFAULT, choose, run_name
 from flows.deployed import is_deployed, require_listed, why_skipped
 from flows.end_state import as_state, ended, skipped
@@ -252,7 +252,7 @@ def measure_in_turn(
     """
     night, lease_id, file = context.night, context.lease.lease_id, ledger_file(settings)
     running: Started | None = None
-    ready_for, waiting, last = None, list(runs), runs[0]
+    ready_for, waiting, last = None, with_due_repeats(settings, context, runs), runs[0]
     while waiting:
         run = waiting.pop(0)
         needed = run.scenario.server_id

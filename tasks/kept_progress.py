@@ -36,9 +36,10 @@ def keep_progress(settings: Settings, night: NightRecord) -> Iterator[None]:
     ends the night. A disk that cannot take them is a warning.
     """
     missing = Counter(f"measure {run.scenario.name}" for run in store.missing_runs(settings.data, night))
-    expected = expected_stages(settings.data, night)
+    expected, added = expected_stages(settings.data, night), expected_repeats(settings.data, night)
     machines = len(machine_nights(night)) if night.where.is_rented else 1
-    STREAM.emit(NightBegan(night.night, night.suite.name, night.target, len(night.runs), missing, expected, machines))
+    names = (night.night, night.suite.name, night.target, len(night.runs))
+    STREAM.emit(NightBegan(*names, missing, expected, machines, added))
     with _logged(store.night_folder(settings.data, night.night) / LOG.name):
         try:
             yield
@@ -53,11 +54,29 @@ def expected_stages(data: Path, night: NightRecord) -> dict[str, float]:
     """
     found = _planned_stages(night)
     earlier: dict[str, float] = {}
+    for times in _earlier(data, night):
+        earlier = times.mean_s() | earlier
+    return found | earlier
+
+
+def expected_repeats(data: Path, night: NightRecord) -> dict[str, int]:
+    """The repeats that the newest earlier night of this suite and target added, by the title of their stage.
+
+    None where this suite adds none, or no earlier night is known.
+    """
+    if night.suite.quality.half_width_max is None:
+        return {}
+    planned = Counter(f"measure {run.scenario.name}" for run in night.runs)
+    counts = next((times.counts() for times in _earlier(data, night) if times.stages), {})
+    return {title: counts[title] - count for title, count in planned.items() if counts.get(title, 0) > count}
+
+
+def _earlier(data: Path, night: NightRecord) -> Iterator[StageTimes]:
+    """The times of the newest earlier nights of this suite and target, newest first."""
     for name in islice((one for one in reversed(store.nights(data)) if one < night.night), EARLIER_NIGHTS):
         times = read_stages(store.stages_file(data, name))
         if (times.suite, times.target) == (night.suite.name, night.target):
-            earlier = times.mean_s() | earlier
-    return found | earlier
+            yield times
 
 
 def _planned_stages(night: NightRecord) -> dict[str, float]:

@@ -13,6 +13,7 @@ from warehouse.lake.lake import STAGING, one_loader
 from warehouse.lake.lake import writing as writing_to
 from warehouse.lake.swap import delete_unnamed_objects, folders_of, partitions, swap_in
 from warehouse.load import LoadSummary, stage_night, with_changes
+from warehouse.report.simulated import why_no_nights
 from warehouse.rows.run_folder import night_folder, nights
 from warehouse.trends.kept import ACKNOWLEDGED, acknowledgements_elsewhere, stage_acknowledgements
 
@@ -58,6 +59,7 @@ def require_something_to_load(data: Path) -> None:
     """Raise UsageError where a data folder has no nights, imports, histories or acknowledgements."""
     if not (nights(data) or kept_partitions(data) or any((data / ACKNOWLEDGED).glob("*.json"))):
         raise UsageError(
-            f"no nights in {data / 'runs'} and no imports beside it: there is nothing to load into "
+            why_no_nights(data)
+            or f"no nights in {data / 'runs'} and no imports beside it: there is nothing to load into "
             f"{lake_name(data)}, and nothing was removed; set --data to the folder that has them"
         )

@@ -21,6 +21,7 @@ from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 
 MEASURE = "measure"  # the stage that a night is for
+ADDED = "added repeats"
 LM_EVAL = "lm-eval"
 CANARY = "canary"
 CONTROL = "control"
@@ -208,9 +209,20 @@ def _loads(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Ca
         count, spent = counts[name] * len(course), counts[name] * sum(seconds for seconds, _basis, _known in loads)
         basis, is_known = (loads[0][1], loads[0][2]) if entry is None else (f"at most {len(course)} probes", False)
         stages.append(Stage(MEASURE, spent, spent, basis, name, count, is_known))
-    count = sum(stage.runs for stage in stages)
+    stages += _added(suite, stages)
+    count = sum(stage.runs for stage in stages if stage.name == MEASURE)
     rest = count * pace["run_overhead_s"]
     return (*stages, Stage("keep", rest, rest, "counters, hashes, fetching run folders", runs=count))
+
+
+def _added(suite: Suite, loads: Sequence[Stage]) -> list[Stage]:
+    """The repeats that a night adds where they do not agree, if all of them use up the time of their scenario."""
+    if suite.quality.half_width_max is None:
+        return []
+    repeated = [one for one in loads if one.runs > 1 and suite.search_of(one.scenario or "") is None]
+    spent = sum(max(0.0, suite.quality.scenario_s - one.seconds) for one in repeated)
+    basis = "where repeats do not agree: at most quality.scenario_s of each scenario"
+    return [Stage(ADDED, spent, spent, basis, is_known=False)] if spent else []
 
 
 def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bench.errors import UsageError
+
 if TYPE_CHECKING:
     from infra.settings import Settings
 
@@ -49,3 +51,15 @@ def read_settings(*, accept_risk: bool = False) -> "Settings":
     if accept_risk:
         os.environ["NIGHTBENCH_ACCEPT_RISK"] = "1"
     return Settings()
+
+
+def known_nights(data: Path) -> list[str]:
+    """The nights of a data folder, oldest first; raises UsageError where it has none."""
+    from infra.storage import store  # noqa: PLC0415
+    from warehouse.report.simulated import why_no_nights  # noqa: PLC0415
+
+    known = store.nights(data)
+    if not known:
+        why = why_no_nights(data) or f"no nights in {data / 'runs'}: run `nightbench run` first, or set --data"
+        raise UsageError(why)
+    return known

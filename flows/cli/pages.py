@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bench.errors import UsageError
-from flows.cli.arguments import examples, read_settings
+from flows.cli.arguments import examples, known_nights, read_settings
 from flows.show import console
 
 commands = typer.Typer()
@@ -23,9 +22,7 @@ def open_night(
     from infra.storage import store  # noqa: PLC0415
 
     data = read_settings().data.absolute()
-    known = store.nights(data)
-    if not known:
-        raise UsageError(f"no nights in {data / 'runs'}: run `nightbench run` first, or set --data")
+    known = known_nights(data)
     name = store.read_night(data, night or known[-1]).night
     page = data / "reports" / f"{name}.html"
     if not page.exists():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bench.errors import ToldBesideError, UnknownFormatError, UnreadableResultError, UsageError
-from flows.cli.arguments import JsonFlag, SqlLimitOption, examples, read_settings
+from flows.cli.arguments import JsonFlag, SqlLimitOption, examples, known_nights, read_settings
 from flows.show import console
 
 if TYPE_CHECKING:
@@ -134,13 +134,10 @@ def report(
 
     Published figures stand beside a suite's numbers, with their ratio where the terms are equal.
     """
-    from infra.storage import store  # noqa: PLC0415
     from warehouse.report.page import write_report  # noqa: PLC0415
 
     data = read_settings().data.absolute()
-    known = store.nights(data)
-    if not known:
-        raise UsageError(f"no nights in {data / 'runs'}: run `nightbench run` first, or set --data")
+    known = known_nights(data)
     if suite is None:
         console.line(str(write_report(data, night or known[-1])))
         return

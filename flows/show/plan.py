@@ -40,7 +40,7 @@ def show_plan(
     table(point_rows(night) if short else rows, title if starts == 1 else f"{title}, {starts} server starts")
     if night.where.is_scaled and night.suite.local is not None:
         line("scaled to this computer by the suite's [local] table: its numbers say nothing of the suite's own machine")
-    for said in _cores(night):
+    for said in (*_cores(night), *_added_repeats(night)):
         line(said)
     for change in night.applied:
         line(f"changed by --apply-rules: {change}")
@@ -64,6 +64,16 @@ def _cores(night: "NightRecord") -> Iterator[str]:
                 f"vLLM computes on {threads} of the {cores} cores of this computer (OMP_NUM_THREADS in "
                 "engine.environment): its front end and the load client need another one"
             )
+
+
+def _added_repeats(night: "NightRecord") -> Iterator[str]:
+    """How long a night adds repeats that are in no plan."""
+    asked = night.suite.quality
+    if asked.half_width_max is not None:
+        yield (
+            f"repeats are added to a scenario until they give its mean within ±{asked.half_width_max:.0%}, and while "
+            f"all of them take less than {asked.scenario_s:g} s"
+        )
 
 
 def show_nets(nets: Sequence["Net"]) -> None:

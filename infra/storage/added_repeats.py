@@ -1,6 +1,6 @@
 """The repeat that a night adds to a scenario whose planned ones do not agree, read from its run folders."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -44,6 +44,13 @@ def next_repeat(data: Path, night: NightRecord, run: PlannedRun) -> PlannedRun |
         return None
     orders = [*(one.order for one in night.runs), *(record.order for record in records.values())]
     return following[-1].model_copy(update={"order": max(orders) + 1})
+
+
+def due_repeats(data: Path, night: NightRecord, missing: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """A planned run of each scenario that is complete and whose repeats did not end, as in a night that was stopped."""
+    ids = {run.scenario.scenario_id for run in missing}
+    complete = {run.scenario.scenario_id: run for run in night.runs if run.scenario.scenario_id not in ids}
+    return [run for run in complete.values() if next_repeat(data, night, run) is not None]
 
 
 def _records(night: Path) -> dict[Path, RunRecord]:

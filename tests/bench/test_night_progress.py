@@ -61,6 +61,18 @@ def test_the_time_left_is_of_the_running_stage_the_missing_runs_and_the_end_of_t
     assert state.left_s(4.0) == 6 + 10 + 20 + 3
 
 
+def test_the_time_left_has_the_repeats_that_an_earlier_night_added_until_the_night_ends() -> None:
+    expected = {"measure one": 10.0, "load": 3.0}
+    state = NightState()
+    state.apply(NightBegan(NIGHT, "small", "local", 4, {"measure one": 1}, expected, added={"measure one": 2}))
+    for event in whole(1, "measure one #0", 0, 10):
+        state.apply(event)
+    added = state.left_s(10.0)
+    state.apply(StageBegan(2, "load", 10))
+
+    assert (added, state.left_s(11.0)) == (10 + 10 + 3, 2.0)
+
+
 def test_the_time_left_is_unknown_while_a_run_was_never_timed() -> None:
     assert after(StageBegan(1, "measure one #0", 0), expected={"measure one": 10.0}).left_s(4.0) is None
 

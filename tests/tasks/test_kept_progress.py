@@ -12,7 +12,7 @@ from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage import store
 from tasks import kept_progress
-from tasks.kept_progress import expected_stages, keep_progress, read_stages
+from tasks.kept_progress import expected_repeats, expected_stages, keep_progress, read_stages
 from tasks.progress import ProgressStream
 from tests.flows.deployed import ROOT
 
@@ -84,6 +84,17 @@ def test_the_newest_night_of_the_suite_that_timed_a_stage_tells_how_long_it_take
         store.write_json(folder(settings, earlier) / "stages.json", times)
 
     assert expected_stages(settings.data, plan(settings, "2026-03-04T010000Z")) == {"calibrate": 1.0, "load": 4.0}
+
+
+def test_a_night_expects_as_many_added_repeats_as_the_newest_night_before_it(settings: Settings) -> None:
+    night = plan(settings, "2026-03-04T010000Z")
+    planned = sum(run.scenario.name == "poisson" for run in night.runs)
+    for name, runs in (("2026-03-01T010000Z", planned + 5), ("2026-03-02T010000Z", planned + 2)):
+        one = {"stage": "measure poisson", "began_at": "2026-03-01T01:00:00Z", "seconds": 1.0}
+        times = StageTimes.model_validate({"suite": "local", "target": "local", "stages": [one] * runs})
+        store.write_json(folder(settings, plan(settings, name)) / "stages.json", times)
+
+    assert expected_repeats(settings.data, night) == {"measure poisson": 2}
 
 
 def test_a_night_keeps_the_times_of_its_stages(stream: ProgressStream, settings: Settings) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from bench.record import NightRecord, PlannedRun
 from infra.storage import store
-from infra.storage.added_repeats import next_repeat
+from infra.storage.added_repeats import due_repeats, next_repeat
 from tests.warehouse.folders import QUALITY, QUIET, Shape, Told, write_night, write_run
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
@@ -82,6 +82,15 @@ def test_a_failed_or_missing_repeat_adds_none(tmp_path: Path, *, is_failed: bool
         )
 
     assert next_repeat(tmp_path, night, night.runs[0]) is None
+
+
+def test_a_resumed_night_adds_to_a_scenario_that_it_stopped_at_and_not_to_one_that_is_missing(tmp_path: Path) -> None:
+    night = planned(tmp_path)
+    for run, gap_ms in zip(night.runs, (5.0, 9.0), strict=True):
+        write_run(tmp_path, night, run, Shape(gap_ms=gap_ms))
+
+    assert due_repeats(tmp_path, night, missing=[]) == [night.runs[-1]]
+    assert due_repeats(tmp_path, night, missing=[night.runs[-1]]) == []
 
 
 def test_a_suite_that_asks_for_no_interval_gets_the_repeats_that_it_plans(tmp_path: Path) -> None:

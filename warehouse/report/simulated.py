@@ -16,3 +16,13 @@ _NOTE = Markup(
 def simulated_note(data: Path) -> Markup:
     """The note; nothing where the nights of the data folder are real."""
     return _NOTE if (data / MARK).is_file() else NOTHING
+
+
+def why_no_nights(data: Path) -> str | None:
+    """Why a data folder of simulated nights has no night to load or to write a page of; None of any other folder."""
+    if not (data / MARK).is_file():
+        return None
+    return (
+        f"{data} has the simulated nights of `nightbench demo`, without run folders: their pages are in "
+        f"{data / 'site' / 'index.html'}, and `nightbench demo` writes them again in an empty folder"
+    )

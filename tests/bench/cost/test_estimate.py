@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cost.estimate import MEASURE, Estimate, HostPlan, estimate_night, estimate_prepare, request_s
+from bench.cost.estimate import ADDED, MEASURE, Estimate, HostPlan, estimate_night, estimate_prepare, request_s
 from bench.cost.memory import fits_of, tightest
 from bench.physics import Group
 from bench.plan import plan_runs
@@ -92,6 +92,15 @@ def test_the_whole_is_the_sum_of_its_stages_at_the_price() -> None:
 
     assert night.usd == pytest.approx(sum(stage.usd(2.59) for stage in night.stages))
     assert night.measuring_share == pytest.approx(_stage(night, MEASURE) / night.billed_s)
+
+
+def test_repeats_that_may_be_added_count_as_the_time_of_their_scenario_at_most() -> None:
+    suite = parse_suite(LOCAL.read_text(), LOCAL.name)
+    planned = sum(stage.seconds for stage in _night(suite).stages if stage.name == MEASURE)
+    fixed = suite.model_copy(update={"quality": suite.quality.model_copy(update={"half_width_max": None})})
+
+    assert _stage(_night(suite), ADDED) == pytest.approx(len(suite.scenarios) * suite.quality.scenario_s - planned)
+    assert _stage(_night(fixed), ADDED) == _stage(_night(suite, poc=True), ADDED) == 0
 
 
 def test_a_short_night_is_billed_the_minimum() -> None:

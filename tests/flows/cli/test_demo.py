@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from bench.errors import UsageError
 from flows.cli import app
 from warehouse.lake.query import run_sql
 
@@ -69,6 +70,18 @@ def test_time_between_stages_is_idle_and_paid(demo: tuple[Path, str]) -> None:
 
     assert "release 20 s, idle 1.2 min." in page
     assert "between stages 1.2 min, 0.07 USD" in page
+    assert re.search(r"; measure [\d.]+ min, [\d.]+ USD, [\d,]+\.\d Wh; ", page)
+    assert "no other stage has a known energy" in page
+
+
+@pytest.mark.parametrize("command", ["report", "open", "rebuild"])
+def test_a_command_that_needs_run_folders_says_where_the_pages_of_the_simulated_nights_are(
+    demo: tuple[Path, str], command: str
+) -> None:
+    done = CliRunner().invoke(app, ["--data", str(demo[0]), command])
+
+    assert isinstance(done.exception, UsageError)
+    assert f"without run folders: their pages are in {demo[0] / 'site' / 'index.html'}" in str(done.exception)
 
 
 def test_a_second_demo_changes_nothing(demo: tuple[Path, str]) -> None:

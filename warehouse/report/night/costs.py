@@ -1,5 +1,6 @@
 """What a night cost: by stage, by million tokens, and in energy where the device told its power."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from markupsafe import Markup
@@ -7,11 +8,14 @@ from markupsafe import Markup
 from warehouse.report.markup import NOTHING, table_html
 from warehouse.report.night.bars import Measure, bars
 from warehouse.report.pictures import Answer, asked, picture_html, sources_html
+from warehouse.schema.row import Row
 
 _STAGES = """
 SELECT stage, count(*) AS times, sum(duration_s) / 60 AS duration_min, sum(usd) AS usd,
-    sum(usd) / nullif(sum(sum(usd)) OVER (), 0) AS cost_share
-FROM stages WHERE night = {{ night }} GROUP BY stage ORDER BY min(started_at), stage
+    sum(usd) / nullif(sum(sum(usd)) OVER (), 0) AS cost_share, sum(energy_j) / 3600 AS energy_wh
+FROM stages LEFT JOIN (SELECT night, run_id, energy_j FROM measurements WHERE night = {{ night }}) AS runs
+    USING (night, run_id)
+WHERE night = {{ night }} GROUP BY stage ORDER BY min(stages.started_at), stage
 """
 _TOKENS = """
 SELECT scenario, count(*) AS runs, avg(usd_per_mtok_output) AS usd_per_mtok_output,
@@ -20,6 +24,7 @@ SELECT scenario, count(*) AS runs, avg(usd_per_mtok_output) AS usd_per_mtok_outp
 FROM accepted WHERE night = {{ night }} AND is_control IS NOT TRUE
 GROUP BY scenario ORDER BY min("order"), scenario
 """
+_ONLY_LOADS = Markup("<p>Power is sampled during loads, so no other stage has a known energy.</p>")
 _BY_TOKENS = Markup("<h3>By million output tokens</h3>{}{}<div class='more'>{}</div>")
 
 
@@ -36,13 +41,23 @@ def _stages(answer: Answer) -> Markup:
         Measure(
             row["stage"],
             row["duration_min"],
-            f"{row['duration_min']:,.1f} min" + ("" if row["usd"] is None else f", {row['usd']:.2f} USD"),
+            ", ".join(_measured(row)),
             "bar" if row["stage"] == "measure" else "stage",
         )
         for row in rows
     ]
     said = "; ".join(f"{one.label} {one.said}" for one in measures)
-    return picture_html(answer, "cost", "Time and cost of each stage (minutes, USD)", said, bars(measures))
+    lead = _ONLY_LOADS if any(row["energy_wh"] for row in rows) else NOTHING
+    title = "Time, cost and energy of each stage (minutes, USD, Wh)"
+    return lead + picture_html(answer, "cost", title, said, bars(measures))
+
+
+def _measured(row: Row) -> Iterator[str]:
+    yield f"{row['duration_min']:,.1f} min"
+    if row["usd"] is not None:
+        yield f"{row['usd']:.2f} USD"
+    if row["energy_wh"] is not None:
+        yield f"{row['energy_wh']:,.1f} Wh"
 
 
 def _tokens(answer: Answer) -> Markup:
