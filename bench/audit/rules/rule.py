@@ -46,7 +46,7 @@ class Rule:
     scope: Scope = "row"
     withdraws: tuple[str, ...] = ()  # scope `metric`: prefixes of the columns that a FAIL removes from every view
     only_doubts_on_a_busy_host: bool = False  # where others took more CPU time than allowed, a FAIL may be their doing
-    is_noise: bool = False  # it tells of noise on the host: alone, it keeps no run out of the series
+    is_noise: bool = False  # it finds noise on the host: alone, it keeps no run out of the series
     means_failed: bool = False  # a FAIL means that nothing was measured
     origin: str = ""  # the source of the bounds; docs/reference/rule-sources.md describes them
     only_where: str | None = None  # the rule applies where this column of the measurement is known
