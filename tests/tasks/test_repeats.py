@@ -68,7 +68,7 @@ def test_a_suite_with_a_number_of_repeats_keeps_it(house: House) -> None:
 
     night = house.plan()
 
-    assert (night.repeats, len(night.runs)) == ((), 2 * len(night.suite.scenarios))
+    assert (night.repeats, len(night.runs)) == ((), 3 * len(night.suite.scenarios))
 
 
 def test_a_plan_shows_the_repeats_that_history_needs_and_the_precision_they_are_expected_to_give(
