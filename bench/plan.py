@@ -44,8 +44,9 @@ def plan_runs(
     The runs of one machine follow each other, because each machine is a lease of its own, and so do those of a model.
 
     Shuffled, so that a host that warms up or slows down does not favour the first scenarios. Runs that share a
-    server stay together: a restart between them would be measured as well. The servers of variants run half of their
-    repeats in the drawn order and the others in its reverse, A B B A. `poc` keeps the first scenario, once.
+    server stay together: a restart between them would be measured as well. The servers of variants run their repeats in
+    as many turns as the suite has: half of them in the drawn order and the others in its reverse, A B B A, and with
+    four turns B A A B after that. `poc` keeps the first scenario, once.
     """
     scenarios = suite.expand()[:1] if poc else suite.expand()
     asked = PILOT if suite.repeats == "plan" else suite.repeats
@@ -67,22 +68,29 @@ def plan_runs(
     drawn.shuffle(servers)
     drawn.shuffle(pairs)
     turns = _turns(suite, scenarios, servers)
-    pairs.sort(key=lambda pair: turns[pair[0].server_id, pair[1] >= (repeats[pair[0].scenario_id] + 1) // 2])
+    pairs.sort(key=lambda pair: turns[pair[0].server_id, turn_of(pair[1], repeats[pair[0].scenario_id], suite.turns)])
     return tuple(
         PlannedRun(order=order, repeat=repeat, scenario=scenario) for order, (scenario, repeat) in enumerate(pairs)
     )
 
 
-def _turns(suite: Suite, scenarios: Sequence[Scenario], servers: Sequence[str]) -> dict[tuple[str, bool], int]:
-    """The place of each server's runs, of the first half of the repeats and of the second, given the drawn order."""
-    turns: dict[tuple[str, bool], int] = {}
+def turn_of(repeat: int, repeats: int, turns: int) -> int:
+    """The turn in which a repeat of so many runs, both from 0: each turn has its share of them."""
+    return repeat * turns // repeats
+
+
+def _turns(suite: Suite, scenarios: Sequence[Scenario], servers: Sequence[str]) -> dict[tuple[str, int], int]:
+    """The place of each server's runs in each turn, given the drawn order."""
+    turns: dict[tuple[str, int], int] = {}
     for family in _families_in_order(suite, scenarios, servers):
         drawn = sorted(family, key=servers.index)
-        turns |= {(server, False): len(turns) + place for place, server in enumerate(drawn)}
-        if len(drawn) == 1:
-            turns[drawn[0], True] = turns[drawn[0], False]
-        else:
-            turns |= {(server, True): len(turns) + place for place, server in enumerate(reversed(drawn))}
+        begin = len(turns)
+        for turn in range(suite.turns):
+            # A B, B A, B A, A B: what drifts in a line favours none in two turns, and what bends none in four.
+            is_reversed = turn % 2 != turn // 2 % 2
+            order = drawn[::-1] if is_reversed else drawn
+            first = begin if len(drawn) == 1 else len(turns)
+            turns |= {(server, turn): first + place for place, server in enumerate(order)}
     return turns
 
 

@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import math
-import shutil
 import tomllib
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,11 +19,10 @@ from bench.trends.night_judge import coupling
 from bench.trends.series import Point, Series
 from infra.engines.releases import require_releases
 from infra.leases.lease_reports import night_minutes
+from infra.loadgen.suite_extension import toml_string, write_extension
 from infra.loadgen.suite_file import read_suite
-from infra.loadgen.suite_lock import lock_file
 from infra.settings import Settings
 from infra.storage import store
-from nights.durable import write_text
 from warehouse.lake.query import ask
 from warehouse.trends.own_series import own_series
 
@@ -79,9 +77,8 @@ def write_suite(data: Path, search: Bisection, candidate: str) -> Path:
     name = hashlib.sha256(f"{search.suite} {candidate}".encode()).hexdigest()[:16]
     path, suite = data / FOLDER / "suites" / f"{name}.toml", Path(search.suite).absolute()
     key = "image" if is_image(candidate) else "version"
-    write_text(path, f'extends = "{suite}"\nrerun_suspects = false\n\n[engine]\n{key} = "{candidate}"\n')
-    if lock_file(suite).is_file():
-        shutil.copyfile(lock_file(suite), lock_file(path))
+    change = f"{key} = {toml_string(candidate)}"
+    write_extension(path, suite, f"rerun_suspects = false\n\n[engine]\n{change}\n")
     return path
 
 

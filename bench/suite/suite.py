@@ -75,6 +75,7 @@ class Suite(Frozen):
 
     name: str  # in ids, tables and pages
     repeats: int | Literal["plan"] = 3  # "plan": from what earlier nights show
+    turns: int = Field(default=2, ge=1, le=REPEATS_MAX)  # of each variant's server, among which its repeats are divided
     seed: int = 0  # of the prompts and of the order of runs
     ready_timeout_s: float = Field(default=600.0, gt=0)  # from the start of the server to its first healthy answer
     request_timeout_s: float = Field(default=600.0, gt=0)  # one request; a slower one is a failure

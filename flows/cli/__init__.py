@@ -12,6 +12,7 @@ import typer
 
 from bench.errors import NightbenchError
 from flows.cli import (
+    ab,
     audit,
     bisect,
     bucket,
@@ -45,7 +46,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 NIGHTS = (demo, nights, reproduce, pages, service, pin, engine, machines, bucket)
-RESULTS = (warehouse, trends, compare, bisect, audit, export, client, doctor)
+RESULTS = (warehouse, trends, compare, ab, bisect, audit, export, client, doctor)
 for module in (*NIGHTS, *RESULTS):
     app.add_typer(module.commands)
 

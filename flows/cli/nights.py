@@ -70,7 +70,7 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
     exit_code = 0
     decided = {"poc": poc, "wait": wait, "force": force, "apply_rules": apply_rules}
     try:
-        night = _run_nightly(suite, where.name, resume, decided, plain=plain)
+        night = run_nightly(suite, where.name, resume, decided, plain=plain)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
         raise typer.Exit(exit_code_of(stop)) from stop
@@ -93,7 +93,7 @@ def _require_folders(settings: "Settings") -> None:
     require_writable(prefect_home, "PREFECT_HOME")
 
 
-def _run_nightly(suite: Path, target: str, resume: str | None, decided: "Mapping[str, bool]", *, plain: bool) -> str:
+def run_nightly(suite: Path, target: str, resume: str | None, decided: "Mapping[str, bool]", *, plain: bool) -> str:
     """Run the flow and return the name of its night, on the server that PREFECT_API_URL names or a temporary one."""
     from flows.show.night_view import night_view  # noqa: PLC0415
 
