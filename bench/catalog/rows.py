@@ -23,6 +23,7 @@ class Gpu(CsvRow):
     bw_tb_s: Above
     fp16_tflops: Above
     bf16_tflops: Above
+    fp32_tflops: Above | None  # None: of its tensor cores, which compute FP32 as TF32 at half the rate of BF16
     fp8_tflops: Above | None
     fp4_tflops: Above | None
     int8_tops: Above | None
@@ -39,6 +40,7 @@ class Gpu(CsvRow):
     def flops_per_s(self, precision: str) -> float:
         """Dense peak at this compute precision; one without arithmetic of its own computes in 16 bits."""
         own = {"fp16": self.fp16_tflops, "fp8": self.fp8_tflops, "int8": self.int8_tops}
+        own |= {"fp32": self.fp32_tflops or self.bf16_tflops / 2}
         own |= dict.fromkeys(("fp4", "mxfp4", "nvfp4"), self.fp4_tflops)
         return (own.get(precision) or self.bf16_tflops) * 1e12
 

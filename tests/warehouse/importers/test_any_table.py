@@ -3,7 +3,9 @@
 import pytest
 
 from bench.audit.claim import Claim
+from catalog.read import find_gpu, read_names
 from tests.warehouse.importers.reading import claims_of
+from warehouse.importers.claims_table.claimed_metrics import DIMENSIONS, Slot, slot_of
 
 BY_GPU = """
 ## DeepSeek-R1, FP8
@@ -124,3 +126,29 @@ def test_a_row_of_totals_is_no_measurement_and_is_held_against_the_others() -> N
     assert [remark.message.partition(": ")[2] for remark in total.remarks] == [
         "total of Output tok/s is 650, but sum of 100 + 200 + 300 = 600"
     ]
+
+
+_OURS = [*sorted(DIMENSIONS), "ttft.p99 (ms)", "ttft_p999_ms", "p99_tpot_ms", "e2el_mean_ms"]
+
+
+@pytest.mark.parametrize("name", [name for name in _OURS if name not in {"ttft", "tpot", "itl", "e2el"}])
+def test_each_name_of_ours_is_a_header_with_its_unit(name: str) -> None:
+    slot = slot_of(name, "")
+
+    assert isinstance(slot, Slot)
+    assert slot.scale is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("Q4", {"q4_k", "iq4_xs", "int4"}), ("Q6", {"q6_k"}), ("Q4_K_M", {"q4_k"})]
+)
+def test_a_short_name_of_blocks_is_each_of_its_kinds(name: str, meant: set[str]) -> None:
+    assert set(read_names().precisions_called(name)) == meant
+
+
+@pytest.mark.parametrize(("gpu", "tflops"), [("MI300X", 163.4), ("H100-SXM", 494.7), ("V100-16", 15.7)])
+def test_fp32_has_a_peak_of_its_own(gpu: str, tflops: float) -> None:
+    found = find_gpu(gpu)
+
+    assert found is not None
+    assert found.flops_per_s("fp32") == pytest.approx(tflops * 1e12, rel=1e-3)

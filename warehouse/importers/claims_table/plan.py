@@ -117,12 +117,13 @@ class _Planner:
         is_rate = isinstance(slot, Slot) and slot.scale is not None and split_name(name)[1] is not None
         if means and not is_rate and not self._is_measured(at, name):
             return means[0]
-        if isinstance(slot, Slot):
+        if isinstance(slot, Slot) and self._has_digit(at):
             return Measure(at, name)
         with_unit = self._beside_unit(at, name)
         if with_unit is not None:
             return with_unit
-        return self._pivoted(at, name) or NotRead("column", name, "", slot.why, nearest(name, "metric", "column"))
+        why = slot.why if isinstance(slot, NoSlot) else "no cell of it has a number"
+        return self._pivoted(at, name) or NotRead("column", name, "", why, nearest(name, "metric", "column"))
 
     @cached_property
     def _is_llama(self) -> bool:
@@ -140,6 +141,9 @@ class _Planner:
     def _is_measured(self, at: int, name: str) -> bool:
         """Whether a header of a length has fractions below it: `Output tokens` as a rate is not a length."""
         return "tok/s" in self._common[0] and column_of(name)[:1] in {("isl",), ("osl",)} and self._has_fraction(at)
+
+    def _has_digit(self, at: int) -> bool:
+        return any(any(letter.isdigit() for letter in row.cells[at]) for row in self.table.rows)
 
     def _has_fraction(self, at: int) -> bool:
         return any("." in row.cells[at] for row in self.table.rows)

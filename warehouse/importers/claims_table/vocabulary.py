@@ -19,7 +19,7 @@ STATISTICS = {
     **dict.fromkeys(("std", "stddev", "stdev"), "std"),
     "median": "median",
 }
-_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)|(\d{1,2}(?:\.\d+)?)(?:th|st|nd|rd)? percentile")
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?|999)|(\d{1,2}(?:\.\d+)?)(?:th|st|nd|rd)? percentile")
 # A name that is only a unit states no more than that.
 OF_UNIT = {
     "tok/s": "unstated_throughput_tok_per_s",
@@ -32,6 +32,7 @@ OF_UNIT = {
 }
 # vLLM prints `Maximum concurrency for 8,192 tokens per request`.
 _FOR_CONTEXT = re.compile(r"\s+for\s+(\d[\d,]*)\s+tokens(?:\s+per\s+request|/request)?", re.IGNORECASE)
+_POINT = re.compile(r"(?<=[a-z])\.(?=[a-z])")  # `ttft.p99`, as our own names are written
 _CUTOFF = 0.5  # of difflib, whose 1 is equal; below it no name is near
 
 
@@ -61,7 +62,7 @@ class _Table:
 @lru_cache(maxsize=4096)
 def metric_of(name: str, unit: str = "") -> Meaning | None:
     """What this metric means; `unit` is that of its row, whose other words belong to the name (`output tokens/s`)."""
-    words, stated = split_name(_FOR_CONTEXT.sub("", name))
+    words, stated = split_name(_POINT.sub(" ", _FOR_CONTEXT.sub("", name)))
     beside, of_row = split_unit(unit)
     for key in dict.fromkeys((" ".join(filter(None, (beside, words))), words)):
         found = _found(key, stated or of_row)

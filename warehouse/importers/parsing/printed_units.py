@@ -114,6 +114,8 @@ def split_name(text: str) -> tuple[str, Unit | None]:
     plain_name = text.strip().rstrip(":").lower()
     plain = _BRACKETS.sub(without_unit, plain_name)
     words = _SLASH.sub("/", _PER_SECOND.sub("/", _GAPS.sub(" ", plain))).split()
+    if words and words[-1].endswith("/s") and unit is None and unit_of(words[-1]) is None:
+        words[-1:] = [words[-1].removesuffix("/s"), "/s"]  # `throughput per s`
     ending = None if unit else _ending(words)
     if ending is not None:
         unit, words = ending
@@ -129,6 +131,8 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
 def _ending(words: list[str]) -> tuple[Unit, list[str]] | None:
     """The unit of the last words and the words before it, the longest unit first."""
     for count in range(min(_WORDS_OF_A_UNIT, len(words)), 0, -1):
+        if words[-count:] == ["token", "s"]:
+            continue  # `latency per token s` is in seconds
         unit = unit_of(" ".join(words[-count:]))
         if unit is not None and not (count == 1 and words[-1] in _NO_ENDING):
             return unit, words[:-count]
