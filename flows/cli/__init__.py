@@ -18,6 +18,7 @@ from flows.cli import (
     bucket,
     client,
     compare,
+    costs,
     demo,
     doctor,
     engine,
@@ -45,7 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-NIGHTS = (demo, nights, reproduce, pages, service, pin, engine, machines, bucket)
+NIGHTS = (demo, nights, reproduce, pages, service, pin, engine, machines, costs, bucket)
 RESULTS = (warehouse, trends, compare, ab, bisect, audit, export, client, doctor)
 for module in (*NIGHTS, *RESULTS):
     app.add_typer(module.commands)

@@ -1,4 +1,4 @@
-"""What some clouds can do beside renting machines: images of disks, volumes, tags, waiting for their only machine.
+"""What some clouds can do beside renting: images of disks, volumes, invoices, tags, waiting for their only machine.
 
 A cloud has an ability if it has these methods: `isinstance(cloud, ImageCloud)`.
 """
@@ -6,6 +6,7 @@ A cloud has an ability if it has these methods: `isinstance(cloud, ImageCloud)`.
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from bench.cost.invoice import InvoiceItem, Month
 from bench.machine.names import VolumeName
 from infra.clouds.cloud import Cloud, Snapshot
 from infra.reporting import Say
@@ -97,6 +98,15 @@ class OneHostCloud(Cloud, Protocol):
 
     def wait_until_free(self, say: Say) -> None:
         """Return once no other night holds the machine."""
+        ...
+
+
+@runtime_checkable
+class InvoiceCloud(Cloud, Protocol):
+    """A cloud whose invoices can be read."""
+
+    def invoice(self, month: Month) -> list[InvoiceItem] | None:
+        """The items that were billed in a month so far; None where the cloud has no invoice of it."""
         ...
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction
@@ -90,6 +90,16 @@ class VolumeBook:
                 "UPDATE volumes SET state = 'over', ended_at = coalesce(ended_at, ?) WHERE cloud = ? AND name = ?",
                 (self._clock.now().isoformat(), cloud, name),
             )
+
+    def periods(self, cloud: str) -> list[dict[str, Any]]:
+        """Of every volume of a cloud: name, volume_id, size_gib, and as ISO dates intended_at and ended_at."""
+        with self._open() as connection:
+            rows = connection.execute(
+                "SELECT name, volume_id, size_gib, intended_at, ended_at FROM volumes "
+                "WHERE volume_id IS NOT NULL AND cloud = ? ORDER BY intended_at, name",
+                (cloud,),
+            ).fetchall()
+        return [dict(row) for row in rows]
 
     def open_volumes(self, cloud: str | None = None) -> list[RecordedVolume]:
         """Every volume that is not recorded as gone, or those of one cloud, oldest first."""

@@ -147,6 +147,11 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("accepted", "integer", "accepted runs", low=0),
         Column("usd_per_accepted", "number", "cost per accepted run", "USD", low=0),
     ),
+    "lease_days": (
+        Column("day", "text", "day in UTC"),
+        Column("minutes", "number", "minutes of the day in which the machine was billed", "min", low=0),
+        Column("usd", "number", "their cost", "USD", low=0),
+    ),
     "night_repeats": (
         _METRIC,
         _REPEATS,

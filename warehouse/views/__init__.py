@@ -41,6 +41,7 @@ QUESTIONS = (
     "changes",
     "latest_vs_30",
     "night_costs",
+    "lease_days",
     "stage_costs",
     "capacity",
     "searches",

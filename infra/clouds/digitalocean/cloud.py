@@ -22,6 +22,7 @@ from bench.machine.names import PREFIX, MachineName, is_alike
 from infra.clouds.cloud import CloudMachine, Leftover, LeftoverSort, MachineOrder, Offer
 from infra.clouds.digitalocean.client import Calls, TimedClient, page_of
 from infra.clouds.digitalocean.images import ImageCalls
+from infra.clouds.digitalocean.invoices import InvoiceCalls
 from infra.clouds.digitalocean.parsing import base_image, by_id, gpu_vendor, leftover_of, machine_of, offers_of
 from infra.clouds.digitalocean.tags import TagCalls, with_tags
 from infra.clouds.digitalocean.volumes import VolumeCalls
@@ -42,7 +43,7 @@ class AccountSetup:
     priced_sizes: Mapping[str, PricedSize] = field(default_factory=dict)  # sizes that no list shows
 
 
-class DigitalOcean(ImageCalls, TagCalls, VolumeCalls):
+class DigitalOcean(ImageCalls, InvoiceCalls, TagCalls, VolumeCalls):
     """One account's machines; `first_boot` builds a machine's user_data from its name and keys."""
 
     is_shared = True

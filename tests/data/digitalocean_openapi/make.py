@@ -23,6 +23,8 @@ def one(key: str, name: str) -> Schema:
 
 
 ACTIONS, ACTION, SNAPSHOT = page("actions", "Action"), one("action", "Action"), one("snapshot", "Snapshot")
+INVOICES = page("invoices", "Invoice")
+INVOICES["properties"]["invoice_preview"] = ref("Invoice")
 # Each call: the schema of its body, the status of its success, and the schema of that answer; None: no body.
 CALLS: dict[str, tuple[str | None, int, Schema | None]] = {
     "GET /v2/account": (None, 200, one("account", "Account")),
@@ -32,6 +34,8 @@ CALLS: dict[str, tuple[str | None, int, Schema | None]] = {
     "PUT /v2/account/keys/{key}": ("NewName", 200, one("ssh_key", "Key")),
     "DELETE /v2/account/keys/{key}": (None, 204, None),
     "GET /v2/customers/my/balance": (None, 200, ref("Balance")),
+    "GET /v2/customers/my/invoices": (None, 200, INVOICES),
+    "GET /v2/customers/my/invoices/{invoice_uuid}": (None, 200, page("invoice_items", "InvoiceItem")),
     "GET /v2/sizes": (None, 200, page("sizes", "Size")),
     "GET /v2/regions": (None, 200, page("regions", "Region")),
     "GET /v2/vpcs": (None, 200, page("vpcs", "Vpc")),

@@ -87,6 +87,15 @@ SCHEMAS: dict[str, Schema] = {
          "team": record({}, {"uuid": TEXT, "name": TEXT})},
     ),
     "Balance": record({**dict.fromkeys(("month_to_date_balance", "account_balance"), TEXT), "generated_at": MOMENT}),
+    "Invoice": record(
+        dict.fromkeys(("invoice_uuid", "invoice_id", "amount", "invoice_period"), TEXT), {"updated_at": TEXT}
+    ),
+    "InvoiceItem": record(
+        dict.fromkeys(
+            ("product", "description", "amount", "duration", "duration_unit", "start_time", "end_time"), TEXT
+        ),
+        dict.fromkeys(("resource_id", "resource_uuid", "group_description", "project_name"), TEXT),
+    ),
     "Key": record({"id": COUNT, "fingerprint": TEXT, "public_key": TEXT, "name": TEXT}),
     "Region": record(
         {"name": TEXT, "slug": TEXT, "features": several(TEXT), "available": FLAG, "sizes": several(TEXT)}

@@ -183,6 +183,19 @@ def page_of(key: str, kind: Kind) -> dict[str, Kind]:
     return {key: [kind], "links": links, "meta": {"total": int}}
 
 
+INVOICE: dict[str, Kind] = {"invoice_uuid": str, "invoice_id": str, "amount": str, "invoice_period": str}
+INVOICE_ITEM: dict[str, Kind] = {
+    "product": str,
+    "resource_id?": str,
+    "description": str,
+    "amount": str,
+    "duration": str,
+    "duration_unit": str,
+    "start_time": str,
+    "end_time": str,
+    "project_name?": str,
+}
+
 # What is asked, and what is answered with a success; None: nothing. Each part of a path is `{}`.
 CALLS: dict[tuple[str, str], tuple[Kind, Kind]] = {
     ("GET", "/v2/sizes"): (None, page_of("sizes", SIZE)),
@@ -214,6 +227,11 @@ CALLS: dict[tuple[str, str], tuple[Kind, Kind]] = {
         {"action": ACTION},  # the description shows it bare, and other clients receive it so
     ),
     ("GET", "/v2/images/{}/actions"): (None, page_of("actions", ACTION)),
+    ("GET", "/v2/customers/my/invoices"): (
+        None,
+        page_of("invoices", INVOICE) | {"invoice_preview": INVOICE | {"updated_at": str}},
+    ),
+    ("GET", "/v2/customers/my/invoices/{}"): (None, page_of("invoice_items", INVOICE_ITEM)),
     ("GET", "/v2/tags"): (None, page_of("tags", TAG)),
     ("DELETE", "/v2/tags/{}"): (None, None),
 }

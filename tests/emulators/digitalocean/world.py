@@ -82,6 +82,7 @@ class State:
     behaviour: Behaviour = field(default_factory=Behaviour)
     machines: Machines = field(default_factory=PaperMachines)
     bill: Bill = field(default_factory=Bill)
+    billed_extra_share: float = 0.0  # what invoices have beyond the bill
     sizes: dict[str, Size] = field(default_factory=lambda: {size.slug: size for size in sizes()})
     regions: dict[str, Region] = field(default_factory=lambda: {region.slug: region for region in regions()})
     droplets: dict[int, Droplet] = field(default_factory=dict)  # destroyed ones too

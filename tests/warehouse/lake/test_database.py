@@ -147,6 +147,18 @@ def test_a_night_costs_what_its_leases_cost(loaded: tuple[Path, LoadSummary]) ->
     assert found == ((lease()["usd"], 3, pytest.approx(lease()["usd"] / 3)),)
 
 
+def test_the_days_of_a_lease_cost_what_the_lease_costs(loaded: tuple[Path, LoadSummary]) -> None:
+    found = run_sql(
+        loaded[0],
+        "SELECT sum(lease_days.usd) / any_value(leases.usd_per_hour), any_value(released_at - rented_at), min(day), "
+        "any_value(strftime(rented_at AT TIME ZONE 'UTC', '%Y-%m-%d')) FROM lease_days JOIN leases USING (lease_id)",
+    ).rows
+
+    ((hours, lasted, first, began),) = found
+    assert hours == pytest.approx(lasted.total_seconds() / 3600)
+    assert first == began
+
+
 def test_a_night_tells_what_measuring_cost(loaded: tuple[Path, LoadSummary]) -> None:
     found = run_sql(loaded[0], "SELECT attempts, usd_measuring, measuring_share FROM night_costs").rows
 

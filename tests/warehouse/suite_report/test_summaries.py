@@ -74,6 +74,7 @@ def test_a_mean_over_some_of_the_shapes_is_not_compared() -> None:
 def test_each_level_has_the_status_that_the_study_gives_it() -> None:
     # Output tok/s, p99 in seconds, as printed of Llama 405B; prompts have 3.29 tokens for each of output.
     printed = {150: (2406, 6.15), 200: (2685, 7.35), 300: (3249, 9.09), 500: (3673, 11.78), 750: (3658, 12.01)}
+    printed[1000] = (3665, 12.28)  # 3536 there: here it grows a little again
     levels = _scenarios(STUDY, "saturation", "llama-3.1-405b")
     rows = {
         one.name: [_rate(printed[load][0], 3290, 1000, e2el_p99_ms=1000 * printed[load][1])]
@@ -84,7 +85,7 @@ def test_each_level_has_the_status_that_the_study_gives_it() -> None:
     found = list(level_rows(STUDY, _table(STUDY, "Saturation"), levels, _values(rows)))
 
     words = {row["concurrency"]: row["status"] for row in found}
-    assert words == {150: "OK", 200: "OK", 300: "OK", 500: "PEAK", 750: "SATURATED", 1000: None}
+    assert words == {150: "OK", 200: "OK", 300: "OK", 500: "PEAK", 750: "SATURATED", 1000: "SATURATED"}
     assert found[0]["total_throughput_tok_per_s"] == pytest.approx(2406 * 4.29)
 
 

@@ -9,6 +9,7 @@ FILES = (
     "destroying",
     "droplets",
     "images",
+    "invoices",
     "offers",
     "projects",
     "snapshots",

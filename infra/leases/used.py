@@ -1,0 +1,64 @@
+"""What is billed by time and is ours, by the ledger and by what the clouds store: to compare with an invoice."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from bench.cost.invoice import Used
+from bench.errors import LeaseError
+from catalog.read import read_catalog
+from infra.clouds.abilities import ImageCloud
+from infra.clouds.cloud import Cloud
+from infra.ledger.ledger import Ledger
+from infra.ledger.volumes import VolumeBook
+
+
+def used_of(ledger: Ledger, volumes: VolumeBook, clouds: Mapping[str, Cloud]) -> tuple[list[Used], list[str]]:
+    """Every machine, volume and image that a cloud bills, also of clouds that are not set up now, and what is unknown.
+
+    An image that is deleted leaves no record here, so only those that a cloud lists now are known.
+    """
+    leases = ledger.readable_leases()[0]
+    names = dict.fromkeys([*clouds, *(one.cloud for one in leases if one.where.is_rented)])
+    found = [one for name in names for one in (*_machines(ledger, name), *_volumes(volumes, name))]
+    unknown = list[str]()
+    for cloud in clouds.values():
+        try:
+            found += _images(cloud)
+        except LeaseError as error:
+            unknown.append(f"the images that {cloud.name} stores are unknown: {error}")
+    return found, unknown
+
+
+def _hourly(usd_per_month: str) -> float:
+    """A monthly price by the hour: a month of storage is billed as so many hours as the catalogue states."""
+    pace = read_catalog().pace
+    return pace[usd_per_month] / pace["month_h"]
+
+
+def _volumes(volumes: VolumeBook, cloud: str) -> Iterator[Used]:
+    for one in volumes.periods(cloud):
+        began_at, ended_at = datetime.fromisoformat(one["intended_at"]), one["ended_at"]
+        end = None if ended_at is None else datetime.fromisoformat(ended_at)
+        usd = one["size_gib"] * _hourly("volume_usd_per_gib_month")
+        yield Used("volume", one["volume_id"], one["name"], usd, began_at, end)
+
+
+def _images(cloud: Cloud) -> list[Used]:
+    stored = cloud.snapshots() if isinstance(cloud, ImageCloud) else []
+    usd = _hourly("snapshot_usd_per_gb_month")
+    return [
+        Used("image", one.snapshot_id, one.name, one.size_gb * usd, one.created_at, None)
+        for one in stored
+        if one.created_at is not None
+    ]
+
+
+def _machines(ledger: Ledger, cloud: str) -> Iterator[Used]:
+    """Every machine that was rented, those of attempts that failed too."""
+    for lease in ledger.readable_leases()[0]:
+        for one in ledger.attempts(lease.lease_id) if lease.cloud == cloud else ():
+            if one.machine_id is None or one.rented_at is None:
+                continue
+            is_last = one.attempt == lease.attempt and lease.rented_at is not None
+            usd, end = (lease.usd_per_hour, lease.released_at) if is_last else (one.usd_per_hour, one.ended_at)
+            yield Used("machine", one.machine_id, one.name, usd, one.rented_at, end, lease.night)

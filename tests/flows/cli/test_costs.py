@@ -1,0 +1,99 @@
+"""`nightbench costs`: the ledger beside the emulated cloud's invoice."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from bench.cost.invoice import NOT_RECORDED
+from flows.cli import app
+from infra.bootstrap import ledger_file
+from infra.settings import Settings
+from tests.emulators.digitalocean import Emulator
+from tests.emulators.virtual_clock import VirtualClock
+from tests.infra.rented import Rig
+
+HOURS = 30
+
+
+@pytest.fixture
+def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
+    """An account in which one lease was held for 30 hours; a machine of others runs on."""
+    clock = VirtualClock(tmp_path / "clock")
+    with Emulator(clock) as emulator:
+        for name, value in {
+            "NIGHTBENCH_DATA": str(tmp_path),
+            "NIGHTBENCH_DO_TOKEN": emulator.token,
+            "NIGHTBENCH_DO_ENDPOINT": emulator.url,
+            "NIGHTBENCH_DO_CA": str(emulator.ca),
+        }.items():
+            monkeypatch.setenv(name, value)
+        found = Rig(emulator, clock, ledger_file(Settings()).parent)
+        emulator.plant_droplet("web-1")
+        lease = found.take(minutes=HOURS * 120)
+        clock.sleep(HOURS * 3600)
+        found.release_lease(lease)
+        yield found
+
+
+def _costs(rig: Rig, *more: str) -> Result:
+    return CliRunner().invoke(app, ["costs", "--month", f"{rig.clock.now():%Y-%m}", *more])
+
+
+def _rows(rig: Rig) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(_costs(rig, "--json").stdout)["rows"]
+    return rows
+
+
+def test_each_day_of_a_lease_stands_beside_its_part_of_the_invoice(rig: Rig) -> None:
+    rows = _rows(rig)
+
+    ours = [row for row in rows if row["sort"] == "machine"]
+    assert len(ours) in {2, 3}  # days, by the hour at which the clock began
+    assert sum(row["usd"] for row in ours) == pytest.approx(HOURS * 2.59, rel=0.01)
+    assert all(abs(row["difference_usd"]) < 0.02 for row in ours)
+    assert {row["night"] for row in ours} == {"2026-11-21"}
+    (others,) = (row for row in rows if row["sort"] == "other")
+    assert (others["name"], others["remark"]) == ("1 items", "not ours")
+
+
+def test_an_invoice_that_bills_more_is_shown_and_the_page_has_both_sides(rig: Rig) -> None:
+    rig.emulator.state.billed_extra_share = 0.25
+
+    done = _costs(rig)
+
+    assert done.exit_code == 0, done.output
+    assert "billed more than expected" in done.output
+    page = (rig.folder / "reports" / f"costs-{rig.clock.now():%Y-%m}.html").read_text()
+    assert "billed more than expected" in page
+    assert "not ours" in page
+
+
+def test_a_machine_of_ours_that_the_ledger_lacks_exits_1(rig: Rig) -> None:
+    rig.emulator.plant_droplet("nb-lost-a1-x1", foreign=False)
+    rig.clock.sleep(3600)
+
+    done = _costs(rig)
+
+    assert done.exit_code == 1
+    assert NOT_RECORDED in " ".join(done.output.split())
+
+
+def test_without_the_scope_our_own_side_is_shown_with_the_reason(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTBENCH_DO_TOKEN", rig.emulator.add_token("snapshot:read"))
+
+    done = _costs(rig)
+
+    assert done.exit_code == 0
+    assert "lacks the scope billing:read" in " ".join(done.output.split())
+
+
+def test_a_month_that_cannot_be_read_is_refused(rig: Rig) -> None:
+    del rig
+
+    done = CliRunner().invoke(app, ["costs", "--month", "november"])
+
+    assert "must have the form YYYY-MM" in str(done.exception)
