@@ -38,13 +38,22 @@ def _column(table: Table, at: int) -> Column:
     quantities = [read_quantity(row.cells[at]) for row in table.rows]
     numbers = [np.nan if each is None or each.number is None else each.number for each in quantities]
     known = [number for number in numbers if not isnan(number)]
-    is_count = bool(column_of(table.header[at])) and all(number == int(number) for number in known)
+    is_count = all(number == int(number) for number in known) and (
+        bool(column_of(table.header[at])) or _is_setting(known)
+    )
     rough = [10.0 if each is not None and each.qualifier == "about" else 1.0 for each in quantities]
     halves = [
         0.0 if is_count or isnan(number) else half_unit(number) * more
         for number, more in zip(numbers, rough, strict=True)
     ]
     return Column(at, table.header[at], np.array(numbers), np.array(halves))
+
+
+def _is_setting(numbers: Sequence[float]) -> bool:
+    """Whether whole numbers were chosen and not rounded: they repeat, or each is a power of two."""
+    return len(set(numbers)) * 2 <= len(numbers) or all(
+        number > 0 and number.bit_count() == 1 for number in map(int, numbers)
+    )
 
 
 def _without(column: Column, rows: Sequence[int]) -> Column:
