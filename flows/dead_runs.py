@@ -34,6 +34,15 @@ class FinalState(BaseModel):
 
 
 @dataclass(frozen=True)
+class DeadRun:
+    """A run whose process has ended, and what of it was reported to the server; `is_killed`: it left no final state."""
+
+    run_id: str
+    sentence: str
+    is_killed: bool
+
+
+@dataclass(frozen=True)
 class LivenessLock:
     """The lock of one flow run."""
 
@@ -54,13 +63,18 @@ def hold_liveness_lock(data: Path) -> Iterator[LivenessLock]:
         yield lock
 
 
-def report_dead_runs(data: Path) -> list[str]:
-    """Report every lost run to the server and return what was reported; their places in the queue become free."""
+def report_dead_runs(data: Path) -> list[DeadRun]:
+    """Report every lost run to the server and return what was reported; their places in the queue become free.
+
+    A killed run is returned although the server knows of its end, or does not know it: its worker may have seen it die.
+    """
     found = []
     for run_id in dead_names(data.absolute()):
-        reported = _report(run_id, _final_state(data.absolute(), run_id))
+        final = _final_state(data.absolute(), run_id)
+        reported = _report(run_id, final)
         remove_lock(data.absolute(), run_id)
-        found += [reported] if reported else []
+        if reported or final is None:
+            found.append(DeadRun(run_id, reported or f"flow run {run_id} was killed", final is None))
     return found
 
 

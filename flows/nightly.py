@@ -105,7 +105,6 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     asked = NightRequest(*choose(settings, suite, target), poc, resume, wait, force, apply_rules)
     if is_deployed():
         end_prefects_thread_at_exit()
-        require_listed(settings, Path(asked.suite), asked.target, resume)
 
     def to_its_state() -> LoadSummary:
         return as_state(lambda: ended(settings.data, whole_night(settings, asked)))
@@ -116,15 +115,15 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
 def whole_night(settings: Settings, asked: NightRequest) -> LoadSummary:
     """Plan and run one night on a machine that no other night measures on meanwhile, and notify people of its end."""
     suite = Path(asked.suite)
-    with (
-        hold_machine(settings, asked.target, asked.resume, wait=asked.wait) as name_night,
-        notify_of_night(settings, f"{suite} on {asked.target}", get_run_logger().warning) as notice,
-    ):
-        night = plan_night(suite, asked.target, **asked.choices())
-        name_night(night)
-        tag_with_night(night.night)
-        notice.night = night
-        return run_night(settings, night, suite, wait=asked.wait)
+    with notify_of_night(settings, f"{suite} on {asked.target}", get_run_logger().warning) as notice:
+        if is_deployed():
+            require_listed(settings, suite, asked.target, asked.resume)
+        with hold_machine(settings, asked.target, asked.resume, wait=asked.wait) as name_night:
+            night = plan_night(suite, asked.target, **asked.choices())
+            name_night(night)
+            tag_with_night(night.night)
+            notice.night = night
+            return run_night(settings, night, suite, wait=asked.wait)
 
 
 def run_night(settings: Settings, night: NightRecord, suite: Path, *, wait: bool) -> LoadSummary:

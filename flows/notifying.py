@@ -1,20 +1,23 @@
-"""Notify people: of a night when it ends, and of what a check finds."""
+"""Notify people: of a night when it ends, and of what looks for troubles and fails itself."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import httpx2
 
-from bench.errors import LedgerError, NightbenchError, UsageError
+from bench.errors import NightbenchError, UsageError
 from bench.record import NightRecord
+from flows.deployed import is_deployed
+from flows.prefect_events import emit
 from infra.notices.book import EventBook
 from infra.notices.event import Event
 from infra.notices.send import require_addresses, send_messages, shown
+from infra.notices.tell import addresses, tell, tell_over
 from infra.reporting import Say
 from infra.settings import Settings
-from tasks.night_notice import night_event
+from tasks.night_notice import change_events, night_event
 
 HEARTBEAT_S = 10.0
 
@@ -41,20 +44,17 @@ def notify_of_night(settings: Settings, what: str, say: Say) -> Iterator[NightNo
     _notify(settings, what, notice.night, None, say)
 
 
-def notify_of_faults(settings: Settings, kinds: Collection[str], faults: Sequence[Event], say: Say) -> None:
-    """Send which faults of these kinds begin and which are over, and what could not be sent before.
-
-    A book that cannot be used is a warning: what found the faults reports them itself, too.
-    """
-    urls = addresses(settings)
-    if not urls:
-        return
+@contextmanager
+def notify_of_failure(settings: Settings, what: str, say: Say) -> Iterator[None]:
+    """Send that `nightbench` WHAT, which looks for troubles, failed itself, and when it ends well again."""
+    key = f"{what}.failed/{what}"
     try:
-        book = EventBook(settings.data.absolute(), urls)
-        book.report_standing(kinds, faults)
-        send_messages(book, urls, say)
-    except LedgerError as error:
-        say(f"no message was sent: {error}")
+        yield
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}; until it works again, other troubles may not be reported"
+        tell(settings, Event(key, "act", f"`nightbench {what}` failed", why), say)
+        raise
+    tell_over(settings, (key,), say)
 
 
 def send_test(settings: Settings, say: Say) -> int:
@@ -73,23 +73,16 @@ def send_test(settings: Settings, say: Say) -> int:
     return send_messages(book, urls, say)
 
 
-def addresses(settings: Settings) -> list[str]:
-    """The addresses that get messages, as apprise writes them."""
-    return [url.get_secret_value() for url in settings.notify_urls]
-
-
 def _notify(settings: Settings, what: str, night: NightRecord | None, error: Exception | None, say: Say) -> None:
-    urls = addresses(settings)
-    if not urls and settings.heartbeat_url is None:
+    if not addresses(settings) and settings.heartbeat_url is None and not is_deployed():
         return
     try:
         event = night_event(settings, what, night, error)
-        if urls:
-            book = EventBook(settings.data.absolute(), urls)
-            book.report(event)
-            send_messages(book, urls, say)
+        tell(settings, event, say)
         if event.urgency == "know":
             _beat(settings, say)
+        for one in (event, *([] if night is None else change_events(settings, night.night))):
+            emit(one)
     except (NightbenchError, OSError) as why:
         say(f"no message of this night was sent: {why}")
 

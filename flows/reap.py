@@ -7,13 +7,16 @@ from bench.errors import LeaseError
 from flows.dead_runs import report_dead_runs
 from flows.deployed import is_deployed
 from flows.ending import end_prefects_thread_at_exit
-from flows.notifying import notify_of_faults
+from flows.notifying import notify_of_failure
+from flows.prefect_events import emit_changed
 from infra.bootstrap import clouds, ledger_file
 from infra.leases.leftovers import release_leftovers
-from infra.notices.event import Event
+from infra.leases.reaper import Reaped
+from infra.notices.book import Changed
+from infra.notices.leases import tell_of_reaped
+from infra.notices.nights import killed
+from infra.notices.tell import tell
 from infra.settings import Settings
-
-RELEASE = "release"  # the kind of these events
 
 
 @flow(name="reap")
@@ -27,25 +30,33 @@ def reap(everything: bool = False) -> list[str]:
         everything: Include machines that are in use
 
     """
-    log = get_run_logger()
     if is_deployed():
         end_prefects_thread_at_exit()
-    settings = Settings()
-    machines = clouds(settings)
+    settings, log = Settings(), get_run_logger()
+    with notify_of_failure(settings, "reap", log.warning):
+        reaped = _reap(settings, everything=everything)
+        _report_dead_runs(settings)
+    if reaped.failed:
+        raise LeaseError(f"not released and may still be billed: {reaped.why()}")
+    return reaped.released
+
+
+def _reap(settings: Settings, *, everything: bool) -> Reaped:
+    """Release what is due, show it, and send what could not be released."""
+    log, machines = get_run_logger(), clouds(settings)
     reaped = release_leftovers(settings.data, ledger_file(settings), machines, everything=everything, say=log.error)
     gone = reaped.released
     log.info("released %d machines: %s", len(gone), ", ".join(gone) or "none")
     for stranger in reaped.unrecognized:
         log.warning("has our prefix but not our name format, so it was kept: %s", stranger)
     create_table_artifact([{"machine_id": name} for name in gone], key="reaped", description="Released machines")
-    for reported in report_dead_runs(settings.data):
-        log.warning("%s", reported)
-    notify_of_faults(settings, (RELEASE,), [_event(what, why) for what, why in reaped.failed.items()], log.warning)
-    if reaped.failed:
-        raise LeaseError(f"not released and may still be billed: {reaped.why()}")
-    return gone
+    emit_changed(tell_of_reaped(settings, reaped.failed, machines, log.warning, is_kept=is_deployed()))
+    return reaped
 
 
-def _event(what: str, why: str) -> Event:
-    advice = "it may be billed: look at the cloud's console; the reaper tries again"
-    return Event(f"{RELEASE}/{what}", "act", f"{what} was not released", f"{why}; {advice}")
+def _report_dead_runs(settings: Settings) -> None:
+    log = get_run_logger()
+    for run in report_dead_runs(settings.data):
+        log.warning("%s", run.sentence)
+        if run.is_killed and tell(settings, killed(run.run_id), log.warning, is_kept=is_deployed()):
+            emit_changed(Changed((killed(run.run_id),)))

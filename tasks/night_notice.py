@@ -1,6 +1,7 @@
 """The message of a night: what it measured, what changed, what it cost, and what to do next."""
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -8,9 +9,15 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 
 from bench.closing import GOOD_VERDICTS
-from bench.errors import NightbenchError
+from bench.errors import (
+    CloudDeniedError,
+    MachineInUseError,
+    NightbenchError,
+    NoSpaceError,
+)
 from bench.record import NightRecord
 from bench.trends.judgement import SaidChange
+from bench.wording import counted
 from infra.notices.event import Event
 from infra.settings import Settings
 from infra.storage import store
@@ -19,6 +26,12 @@ from warehouse.report.night_line import night_line
 from warehouse.trends.kept import JUDGEMENT, read_kept
 
 REPORTED = {"confirmed", "suspect"}  # states of a change that a person should know of
+# The end of a night by an error, as the title names it, where the error itself has no name for it; else "failed".
+ENDS: Mapping[type[Exception], str] = {
+    CloudDeniedError: "the cloud refuses the token",
+    MachineInUseError: "another night holds the machine",
+    NoSpaceError: "the disk is full",
+}
 _TEXTS = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True)  # noqa: S701 - plain text
 _VERDICTS = "SELECT verdict FROM standing WHERE night = ?"
 
@@ -34,7 +47,8 @@ def night_event(settings: Settings, what: str, night: NightRecord | None, error:
         or bool(verdicts.keys() - GOOD_VERDICTS)
         or any(change.direction == "worse" for change in changes)
     )
-    ended = "failed" if error is not None and not verdicts else _in_words(verdicts)
+    kind = "night.finished" if error is None else "night.failed"
+    ended = ", ".join(filter(None, (_end(error), _in_words(verdicts), *_counted(changes)))) or "nothing was measured"
     body = _TEXTS.from_string(files("tasks").joinpath("night_notice.txt").read_text("utf-8")).render(
         error=None if error is None else f"{type(error).__name__}: {error}",
         line=night_line(data, night.night) if verdicts and night is not None else None,
@@ -42,7 +56,16 @@ def night_event(settings: Settings, what: str, night: NightRecord | None, error:
         resume=night.night if night is not None and error is not None else None,
     )
     link = None if night is None or not verdicts else page_link(settings, night.night)
-    return Event(f"night/{name}", "act" if is_bad else "know", f"{what}, night {name}: {ended}", body.strip(), link)
+    return Event(f"{kind}/{name}", "act" if is_bad else "know", f"{what}, night {name}: {ended}", body.strip(), link)
+
+
+def change_events(settings: Settings, night: str) -> Iterator[Event]:
+    """An event for each confirmed change that a night shows, for those who route events: the night's message has it."""
+    for change in _changes(settings.data.absolute(), night):
+        if change.state == "confirmed":
+            kind = "regression" if change.direction == "worse" else "improvement"
+            key = f"{kind}.confirmed/{change.event_id}"
+            yield Event(key, "act" if kind == "regression" else "know", str(change), link=page_link(settings, night))
 
 
 def page_link(settings: Settings, night: str) -> str:
@@ -68,4 +91,20 @@ def _changes(data: Path, night: str) -> list[SaidChange]:
 
 
 def _in_words(verdicts: Counter[str]) -> str:
-    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()) or "nothing was measured"
+    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+
+
+def _end(error: Exception | None) -> str | None:
+    """How an error ended the night; None for one that came to its end, whatever its runs are worth."""
+    if error is None:
+        return None
+    if isinstance(error, NightbenchError) and error.ending is not None:
+        return error.ending.lower()
+    return next((words for kind, words in ENDS.items() if isinstance(error, kind)), "failed")
+
+
+def _counted(changes: list[SaidChange]) -> Iterator[str]:
+    """How many changes for the worse and for the better, such as "1 change for the worse"."""
+    for direction, count in Counter(change.direction for change in changes).items():
+        words = {"worse": " for the worse", "better": " for the better"}.get(direction, "")
+        yield f"{counted(count, 'change')}{words}"

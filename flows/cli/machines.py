@@ -37,8 +37,9 @@ def reap(
     something could not be released or deleted.
     """
     from flows.show.leases import show_reaped  # noqa: PLC0415
-    from infra.bootstrap import clouds, ledger_file  # noqa: PLC0415
+    from infra.bootstrap import clouds, ledger, ledger_file  # noqa: PLC0415
     from infra.leases.leftovers import release_leftovers, release_one  # noqa: PLC0415
+    from infra.notices.leases import tell_of_reaped, telling_of_lease  # noqa: PLC0415
 
     settings = read_settings()
     if yes and not everything:
@@ -47,7 +48,8 @@ def reap(
         if in_use or everything:
             more = "--everything" if everything else "--all"
             raise UsageError(f"{more} releases every lease and --lease only one: use one of them")
-        gone = release_one(settings.data, ledger_file(settings), clouds(settings), lease, say=console.progress)
+        with telling_of_lease(settings, ledger(settings), lease, console.warn):
+            gone = release_one(settings.data, ledger_file(settings), clouds(settings), lease, say=console.progress)
         console.line(f"released {', '.join(gone)}" if gone else f"no machine of lease {lease} exists")
         return
     if everything:
@@ -57,6 +59,7 @@ def reap(
             settings.data, ledger_file(settings), clouds(settings), everything=in_use, say=console.progress
         )
     show_reaped(reaped)
+    tell_of_reaped(settings, reaped.failed, clouds(settings), console.warn)
     if reaped.failed:
         raise typer.Exit(LeaseError.exit_code)
 

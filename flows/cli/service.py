@@ -14,8 +14,13 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 
-@commands.command(epilog=examples("nightbench up", "nightbench --data /srv/nights up"))
-def up() -> None:
+@commands.command(epilog=examples("nightbench up", "nightbench --data /srv/nights up --postgres"))
+def up(
+    with_postgres: Annotated[
+        bool,
+        typer.Option("--postgres", help="From now on let Prefect use PostgreSQL, started in the data folder."),
+    ] = False,
+) -> None:
     """Start the service on this computer: Prefect's server and UI, a worker, the deployments, and the pages.
 
     Starts what does not run, deploys prefect.yaml again, and prints the addresses; may be repeated. User units of
@@ -24,7 +29,7 @@ def up() -> None:
     from flows.service.start import up as start  # noqa: PLC0415
 
     service = _service()
-    started = start(service, console.progress)
+    started = start(service, console.progress, with_postgres=with_postgres)
     console.line(f"started: {', '.join(started)}" if started else "all of it was running")
     console.line(f"Prefect UI  {service.ui}  login: the line in {service.folder / 'login'}")
     console.line(f"pages       {service.pages}")
@@ -37,7 +42,7 @@ def down(
         bool, typer.Option("--stop-night", help="Also stop nights in progress; their machines are released.")
     ] = False,
 ) -> None:
-    """Stop the service of this data folder: worker, pages and server. Data, schedules and login stay."""
+    """Stop the service of this data folder: worker, pages, server and database. Data, schedules and login stay."""
     from flows.service.start import down as stop  # noqa: PLC0415
 
     stopped = stop(_service(), console.progress, stop_night=stop_night)
@@ -72,7 +77,8 @@ def check(
     lease that has expired and is still open. Exits 1 where there is one, or where an address does not take a test.
     """
     from flows.check import find_faults  # noqa: PLC0415
-    from flows.notifying import addresses, send_test  # noqa: PLC0415
+    from flows.notifying import send_test  # noqa: PLC0415
+    from infra.notices.tell import addresses  # noqa: PLC0415
 
     settings = read_settings()
     if test:

@@ -89,7 +89,7 @@ class Systemd:
         environment.touch(mode=0o600)
         environment.write_text(environment_file(part), encoding="utf-8")
         self.units.mkdir(parents=True, exist_ok=True)
-        unit = unit_file(part, environment, after=self._unit("server"))
+        unit = unit_file(part, environment, after=part.after and self._unit(part.after))
         (self.units / self._unit(part.name)).write_text(unit, encoding="utf-8")
         _systemctl("daemon-reload")
         done = _systemctl("enable", "--now", self._unit(part.name))
@@ -116,13 +116,13 @@ def keeper_of(service: Service) -> Keeper:
     return Detached(service.folder)
 
 
-def unit_file(part: Part, environment: Path, after: str) -> str:
-    """The unit of a part; the worker starts `after` the unit of the server.
+def unit_file(part: Part, environment: Path, after: str | None) -> str:
+    """The unit of a part, which starts `after` the unit of the part that it needs.
 
     A stop signals the part alone. The watchdog of a lease, which a night starts, must outlive its worker; without
     KillMode a stop kills every process that the unit has started.
     """
-    order = f"After={after}\n" if part.name == "worker" else ""
+    order = f"After={after}\n" if after else ""
     return f"""[Unit]
 Description=Nightbench: {part.does}
 {order}

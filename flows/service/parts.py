@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from flows.service import postgres
 from infra.no_telemetry import QUIET
 from infra.processes.environment import ChildEnvironment, child_environment
 from infra.processes.own_program import own_program
@@ -30,6 +31,13 @@ class Part:
     port: int | None = None
     port_setting: str | None = None
     address: str | None = None  # that answers once it is ready
+    database: Path | None = None  # the folder of PostgreSQL, where the part is that
+    after: str | None = None  # the part that it needs
+
+    @property
+    def can_respond(self) -> bool:
+        """Whether it shows when it is ready, which a worker does not."""
+        return self.address is not None or self.database is not None
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,11 @@ class Service:
     def pages(self) -> str:
         """The address of the static site and of the nights' pages."""
         return f"http://{HOST}:{self.settings.pages_port}"
+
+    @property
+    def database(self) -> Path:
+        """Where PostgreSQL keeps Prefect's database, once `nightbench up --postgres` has made it; its user's own."""
+        return self.data / "postgres"
 
     def make_folder(self) -> None:
         """Make the folder, which only its user may enter."""
@@ -93,12 +106,21 @@ class Service:
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return file
 
-    def parts(self) -> tuple[Part, Part, Part]:
-        """The server, the pages and the worker, in the order in which they start."""
-        return self._server(), self._pages(), self._worker()
+    def parts(self) -> tuple[Part, ...]:
+        """The database, where PostgreSQL was made, the server, the pages and the worker: the order of their start."""
+        return *self._databases(), self._server(), self._pages(), self._worker()
+
+    def _databases(self) -> tuple[Part, ...]:
+        """PostgreSQL, unless the settings name a server of the user's."""
+        if self.settings.database_url is not None or not postgres.is_made(self.database):
+            return ()
+        does, argv = "PostgreSQL, the database of Prefect's server", postgres.argv(self.database)
+        return (Part("database", does, argv, child_environment(), database=self.database),)
 
     def _server(self) -> Part:
-        database = self.settings.database_url
+        own_database = self._databases()
+        named = self.settings.database_url
+        database = postgres.url(self.database) if own_database else None if named is None else named.get_secret_value()
         own = {
             **self.client_environment(),
             "PREFECT_SERVER_API_HOST": HOST,
@@ -106,12 +128,19 @@ class Service:
             "PREFECT_SERVER_API_AUTH_STRING": self.login(),
             "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
             "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": self.ui,
-            **({} if database is None else {"PREFECT_API_DATABASE_CONNECTION_URL": database.get_secret_value()}),
+            **({} if database is None else {"PREFECT_API_DATABASE_CONNECTION_URL": database}),
         }
         argv, health = own_program("prefect", "server", "start"), f"{self.ui}/api/health"
         port = self.settings.service_port
         return Part(
-            "server", "Prefect's server and UI", argv, child_environment(own), port, "NIGHTBENCH_SERVICE_PORT", health
+            "server",
+            "Prefect's server and UI",
+            argv,
+            child_environment(own),
+            port,
+            "NIGHTBENCH_SERVICE_PORT",
+            health,
+            after="database" if own_database else None,
         )
 
     def _pages(self) -> Part:
@@ -131,4 +160,4 @@ class Service:
             "NIGHTBENCH_PAGES_URL": self.settings.pages_url or self.pages,
         }
         argv = own_program("prefect", "worker", "start", "--pool", POOL, "--name", WORKER)
-        return Part("worker", "the worker that runs nights", argv, child_environment(own))
+        return Part("worker", "the worker that runs nights", argv, child_environment(own), after="server")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
 
 NIGHTLY = "nightly/nightly"
-FAULT = "fault"  # the kind of these events
+MISSED = "night.missed"  # the kind of these events
 UP = "run `nightbench up`"
 LOOK_BACK = timedelta(days=3)
 LATE = timedelta(minutes=15)  # a worker takes a run that is due within 15 seconds
@@ -26,11 +26,6 @@ class ScheduledNight:
     due_at: datetime
     state: str
     message: str | None
-
-
-def fault(key: str, what: str, advice: str) -> Event:
-    """What is wrong with the service, and what to do."""
-    return Event(f"{FAULT}/{key}", "act", what, advice)
 
 
 def read_nights(client: "SyncPrefectClient", now: datetime, deployment: str = NIGHTLY) -> list[ScheduledNight] | None:
@@ -58,19 +53,23 @@ def faults_of_nights(nights: Sequence[ScheduledNight] | None, now: datetime) -> 
     """What is wrong with the schedule and with the nights of the last days."""
     if nights is None:
         what = f"the server has no deployment {NIGHTLY}, so no night is scheduled"
-        yield fault("deployment", what, f"{UP}, which deploys prefect.yaml again")
+        yield _fault("deployment", what, f"{UP}, which deploys prefect.yaml again")
         return
     if not any(night.due_at >= now for night in nights):
-        yield fault("schedule", "no night is scheduled", f"{UP}, and look at the schedule of the deployment nightly")
+        yield _fault("schedule", "no night is scheduled", f"{UP}, and look at the schedule of the deployment nightly")
     for night in sorted(nights, key=lambda night: night.due_at):
-        key, name = f"night-{night.due_at:%Y%m%dT%H%M}", f"the night of {night.due_at:%Y-%m-%d %H:%M} UTC"
+        key, name = f"{night.due_at:%Y%m%dT%H%M}", f"the night of {night.due_at:%Y-%m-%d %H:%M} UTC"
         if night.state in {"Scheduled", "Late", "Pending"} and now - night.due_at > LATE:
             advice = "`nightbench status` shows the worker; a night before it may still run"
-            yield fault(key, f"{name} has not begun", advice)
+            yield _fault(key, f"{name} has not begun", advice)
         elif night.state == SKIPPED:
-            yield fault(key, f"{name} was skipped", night.message or "")
+            yield _fault(key, f"{name} was skipped", night.message or "")
 
 
 def _scheduled(run: "FlowRun", due: datetime) -> ScheduledNight:
     message = None if run.state is None else run.state.message
     return ScheduledNight(due, run.state_name or "unknown", message)
+
+
+def _fault(name: str, what: str, advice: str) -> Event:
+    return Event(f"{MISSED}/{name}", "act", what, advice)

@@ -9,6 +9,7 @@ from http import HTTPStatus
 import httpx2
 
 from bench.errors import PortInUseError, ServerStartError, UsageError
+from flows.service import postgres
 from flows.service.api import polled_at, reach
 from flows.service.deployments import deploy
 from flows.service.keepers import Detached, Keeper, end_worker_processes, keeper_of
@@ -23,16 +24,19 @@ POLL_S = 0.25
 BUSY_S = 30.0  # for an answer of a part that runs
 
 
-def up(service: Service, say: Say) -> list[str]:
+def up(service: Service, say: Say, *, with_postgres: bool = False) -> list[str]:
     """Start what does not run and deploy `prefect.yaml`; returns the parts that were started.
 
-    Raises PortInUseError where another program has a port, ServerStartError with the last lines of its log where a
-    part ends at its start, and UsageError where `prefect.yaml` cannot be deployed.
+    `with_postgres` makes a database of PostgreSQL, which this service then keeps. Raises PortInUseError where another
+    program has a port, ServerStartError with the last lines of its log where a part ends at its start, and UsageError
+    where `prefect.yaml` cannot be deployed.
     """
     keeper = keeper_of(service)
-    server, pages, worker = service.parts()
     with _alone(service, say):
-        missing = [part for part in (server, pages) if not _is_up(keeper, part)]
+        if with_postgres:
+            _make_database(service, keeper, say)
+        *served, worker = service.parts()
+        missing = [part for part in served if not _is_up(keeper, part)]
         if not keeper.is_running(worker):
             missing.append(worker)
             if not living_names(service.data):  # a night whose worker was killed may still measure
@@ -40,7 +44,7 @@ def up(service: Service, say: Say) -> list[str]:
         for part in missing:
             keeper.stop(part)
             _require_free(part)
-        for part in (server, pages):
+        for part in served:
             if part in missing:
                 _start(keeper, part, say)
         service.write_shell_environment()
@@ -50,6 +54,22 @@ def up(service: Service, say: Say) -> list[str]:
             _start(keeper, worker, say)
         _wait_for_poll(service, keeper, worker, began)
     return [part.name for part in missing]
+
+
+def _make_database(service: Service, keeper: Keeper, say: Say) -> None:
+    """Make the database of PostgreSQL; a server that runs on SQLite is stopped, so that it starts on the new one."""
+    if service.settings.database_url is not None:
+        raise UsageError(
+            "--postgres and NIGHTBENCH_DATABASE_URL are two databases: unset the variable, or leave --postgres out"
+        )
+    if postgres.is_made(service.database):
+        return
+    _require_idle(service, stop_night=False)
+    postgres.make(service.database, say)
+    for part in reversed(service.parts()):
+        keeper.stop(part)
+    (service.folder / "deployed").unlink(missing_ok=True)
+    say("Prefect's runs of before stay in its SQLite database and are shown no more; results are in the warehouse")
 
 
 def _is_up(keeper: Keeper, part: Part) -> bool:
@@ -77,7 +97,9 @@ def down(service: Service, say: Say, *, stop_night: bool) -> list[str]:
 
 
 def responds(part: Part) -> bool:
-    """Whether a part that has an address answers there."""
+    """Whether a part that has an address answers there, and whether a database takes connections."""
+    if part.database is not None:
+        return postgres.is_ready(part.database)
     try:
         answer = httpx2.get(part.address or "", timeout=5.0)
     except httpx2.HTTPError:
@@ -121,13 +143,13 @@ def _start(keeper: Keeper, part: Part, say: Say) -> None:
 
     def is_ready() -> bool:
         _require_running(keeper, part)
-        return part.address is None or responds(part)
+        return not part.can_respond or responds(part)
 
     if not poll(SystemClock(), POLL_S, is_ready, READY_S):
         keeper.stop(part)
         raise ServerStartError(
-            f"the {part.name} did not answer at {part.address} within {READY_S:.0f} s and was stopped: "
-            f"{_last_lines(keeper, part)}"
+            f"the {part.name} did not answer at {part.address or part.database} within {READY_S:.0f} s and was "
+            f"stopped: {_last_lines(keeper, part)}"
         )
 
 

@@ -5,42 +5,29 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from bench.errors import UsageError
+from flows.service import faults
 from flows.service.api import polled_at, reach
 from flows.service.keepers import keeper_of
 from flows.service.parts import Part, Service
-from flows.service.scheduled_nights import UP, ScheduledNight, fault, faults_of_nights, read_nights
+from flows.service.scheduled_nights import ScheduledNight, faults_of_nights, read_nights
 from flows.service.start import responds
+from flows.service.views import OpenLease, SeriesAge, SuiteAge
 from infra.bootstrap import ledger, spending_of_month
 from infra.ledger.lease import Lease
 from infra.ledger.month import MonthSpending
 from infra.notices.event import Event
 from warehouse.lake.query import ask
 
-POLLED = timedelta(minutes=2)  # a worker reports every 30 seconds
 _SUITES = (
     "SELECT suite, arg_max(night, started_at) AS night, max(started_at) AS newest FROM measurements "
     "WHERE started_at IS NOT NULL GROUP BY suite ORDER BY suite"
 )
-
-
-@dataclass(frozen=True)
-class SuiteAge:
-    """The newest data of a suite in the warehouse."""
-
-    suite: str
-    night: str
-    age_hours: float
-
-
-@dataclass(frozen=True)
-class OpenLease:
-    """A machine that is billed now, or may be."""
-
-    lease_id: str
-    target: str
-    usd_per_hour: float
-    usd: float
-    expires_at: datetime
+_SERIES = """
+SELECT suite, coalesce(machine, '') AS machine, model || ' ' || scenario AS series,
+    max(night) FILTER (verdict IN ('accepted', 'suspect')) AS newest
+FROM measurements WHERE is_control IS NOT TRUE AND suite IS NOT NULL
+GROUP BY ALL HAVING max(night) >= ? AND newest IS NOT NULL
+"""
 
 
 @dataclass(frozen=True)
@@ -63,18 +50,19 @@ def read_status(service: Service, now: datetime | None = None) -> Status:
     now = now or datetime.now(UTC)
     # Without a folder there is no service, and nights are started by cron or by hand.
     parts = dict(_parts(service)) if service.folder.exists() else {}
-    faults = list(_faults_of_parts(parts))
+    found = list(faults.of_parts(parts))
     polled, nights = None, list[ScheduledNight]()
     if parts.get("server") == "running":
         with reach(service) as client:
-            polled, found = polled_at(client), read_nights(client, now)
-        nights = found or []
-        faults += faults_of_nights(found, now)
-        if parts["worker"] == "running" and (polled is None or now - polled > POLLED):
-            faults.append(fault("worker", "the worker runs but has not polled the server for two minutes", UP))
+            polled, listed = polled_at(client), read_nights(client, now)
+        nights = listed or []
+        found += [*faults_of_nights(listed, now), *faults.of_worker(parts["worker"], polled, now)]
     leases = tuple(_open_lease(lease, now) for lease in ledger(service.settings).open_leases())
     suites = tuple(_suites(service, now))
-    faults += [*_faults_of_leases(leases, now), *_faults_of_suites(suites, service.settings.stale_hours)]
+    hours = service.settings.stale_hours
+    stale = list(faults.of_suites(suites, hours))
+    found += [*faults.of_leases(leases, now), *faults.of_killed(service.data), *faults.of_disk(service.settings)]
+    found += stale or faults.of_series(_stale_series(service, now - timedelta(hours=hours)), hours)
     return Status(
         parts=parts,
         worker_polled_at=polled,
@@ -84,7 +72,7 @@ def read_status(service: Service, now: datetime | None = None) -> Status:
         leases=leases,
         usd_per_hour=sum(one.usd_per_hour for one in leases),
         month=spending_of_month(service.settings, now),
-        faults=tuple(faults),
+        faults=tuple(found),
     )
 
 
@@ -97,30 +85,7 @@ def _parts(service: Service) -> Iterator[tuple[str, str]]:
 def _state(part: Part, *, is_running: bool) -> str:
     if not is_running:
         return "stopped"
-    return "running" if part.address is None or responds(part) else "not responding"
-
-
-def _faults_of_parts(parts: dict[str, str]) -> Iterator[Event]:
-    for name, state in parts.items():
-        if state != "running":
-            yield fault(name, f"the {name} of the service is {state}", f"no night starts by itself: {UP}")
-
-
-def _faults_of_leases(leases: tuple[OpenLease, ...], now: datetime) -> Iterator[Event]:
-    for one in leases:
-        if one.expires_at < now:
-            what = (
-                f"lease {one.lease_id} on {one.target} has expired and is still open, at {one.usd_per_hour:.2f} USD/h"
-            )
-            yield fault(f"lease-{one.lease_id}", what, "run `nightbench reap`, and look at the cloud's console")
-
-
-def _faults_of_suites(suites: tuple[SuiteAge, ...], stale_hours: float) -> Iterator[Event]:
-    for one in suites:
-        if one.age_hours > stale_hours:
-            what = f"suite {one.suite} has no data since night {one.night}"
-            advice = f"nights failed or did not start for more than {stale_hours:g} hours (NIGHTBENCH_STALE_HOURS)"
-            yield fault(f"stale-{one.suite}", what, advice)
+    return "running" if not part.can_respond or responds(part) else "not responding"
 
 
 def _suites(service: Service, now: datetime) -> Iterator[SuiteAge]:
@@ -132,5 +97,29 @@ def _suites(service: Service, now: datetime) -> Iterator[SuiteAge]:
         yield SuiteAge(suite, night, round((now - newest).total_seconds() / 3600, 1))
 
 
+def _stale_series(service: Service, since: datetime) -> dict[bool, list[SeriesAge]]:
+    """The series that nights after a time were to measure: those without a good run since (True), and the others.
+
+    Names of nights are times, so they are compared as such.
+    """
+    cutoff = f"{since:%Y-%m-%dT%H%M%S}Z"
+    found: dict[bool, list[SeriesAge]] = {True: [], False: []}
+    try:
+        rows = ask(service.data, _SERIES, (cutoff,)).rows
+    except UsageError:
+        return found
+    for row in rows:
+        one = SeriesAge(*row)
+        found[one.night < cutoff].append(one)
+    return found
+
+
 def _open_lease(lease: Lease, now: datetime) -> OpenLease:
-    return OpenLease(lease.lease_id, lease.cloud, lease.usd_per_hour, round(lease.usd(now), 2), lease.expires_here_at())
+    return OpenLease(
+        lease.lease_id,
+        lease.cloud,
+        lease.usd_per_hour,
+        round(lease.usd(now), 2),
+        lease.expires_here_at(),
+        lease.machine_id,
+    )

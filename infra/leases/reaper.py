@@ -207,7 +207,8 @@ class Round:
             if target.is_gone:
                 self.done.released.append(found.machine_id)
             else:
-                self.fail(str(target), target.trouble)
+                # By its id alone, as a lease's: one machine is one failure, and one message.
+                self.fail(found.machine_id, f"{found.name}: {target.trouble}")
 
     def destroy_alone(self, target: ReleaseTarget) -> None:
         """Delete one machine; whatever is raised is its trouble."""

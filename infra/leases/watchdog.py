@@ -138,8 +138,10 @@ def is_watched(data: Path, lease_id: str) -> bool:
     return detached.is_running(pid_file_of(data, lease_id))
 
 
-def watch(watched: WatchedLease, clock: Clock, release: Callable[[], object], say: Say) -> None:
+def watch(watched: WatchedLease, clock: Clock, release: Callable[[], object], say: Say) -> bool:
     """Return once the ledger shows the lease as released; `release` is called, once it is due, until that is so.
+
+    False: it was not released in a week, after which the watchdog gives up.
 
     It is due when its owner has exited or it has expired. A ledger that cannot be read, or lacks the lease, changes
     nothing: the deadline last read counts.
@@ -157,7 +159,7 @@ def watch(watched: WatchedLease, clock: Clock, release: Callable[[], object], sa
 
     why = poll(clock, LOOK_EVERY_S, is_over_or_due)
     if why == "released":
-        return
+        return True
     say(f"lease {watched.lease_id}: {why}; releasing its machine")
     pause = _Pause()
 
@@ -168,6 +170,7 @@ def watch(watched: WatchedLease, clock: Clock, release: Callable[[], object], sa
     is_done = poll(clock, pause.next_s, released_now, GIVE_UP_S)
     outcome = "released" if is_done else f"ALARM: NOT RELEASED after {GIVE_UP_S / 86400:.0f} days, STILL BILLED"
     say(f"lease {watched.lease_id}: {outcome}")
+    return bool(is_done)
 
 
 @dataclass
@@ -250,6 +253,20 @@ def _release(lease_id: str) -> None:
         _say(f"lease {lease_id}: `nightbench reap` could not be started: {error}")
 
 
+def guard(watched: WatchedLease, clock: Clock, release: Callable[[], object], say: Say) -> None:
+    """Watch a lease to its end, and send a message where it gives up.
+
+    What that needs is imported only then, since a watchdog that waits stays small.
+    """
+    if watch(watched, clock, release, say):
+        return
+    from infra.ledger.ledger import Ledger  # noqa: PLC0415
+    from infra.notices.leases import tell_that_it_gave_up  # noqa: PLC0415
+    from infra.settings import Settings  # noqa: PLC0415
+
+    tell_that_it_gave_up(Settings(), Ledger(watched.ledger_file), watched.lease_id, GIVE_UP_S / 86400, say)
+
+
 def _say(message: str) -> None:
     sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {message}\n")
     sys.stdout.flush()
@@ -262,7 +279,7 @@ def main(ledger_file: str, lease_id: str, owner_pid: str, owner_start: str) -> N
     if poll(clock, READY_LOOK_S, lambda: _read(watched), READY_S) is not None:
         with contextlib.suppress(OSError):  # then the process that started it ends it, and rents nothing
             ready_mark_of(data, lease_id).touch()
-    watch(watched, clock, lambda: _release(lease_id), _say)
+    guard(watched, clock, lambda: _release(lease_id), _say)
     remove_files(data, lease_id)
 
 

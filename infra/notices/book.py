@@ -8,6 +8,7 @@ import hashlib
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -31,6 +32,14 @@ CREATE TABLE IF NOT EXISTS messages (
 """
 
 
+@dataclass(frozen=True)
+class Changed:
+    """What a report changed: events that began or have another title, and the keys and titles of those that ended."""
+
+    began: tuple[Event, ...] = ()
+    over: tuple[tuple[str, str], ...] = ()
+
+
 def digest(url: str) -> str:
     """The name of an address in the book, without its password."""
     return hashlib.sha256(url.encode()).hexdigest()[:16]
@@ -44,22 +53,24 @@ class EventBook:
         self._addresses = [digest(url) for url in urls]
         self._clock = clock or SystemClock()
 
-    def report(self, event: Event) -> None:
-        """Have something that happened sent, unless an event of this key and title was."""
+    def report(self, event: Event) -> bool:
+        """Have something that happened sent, unless an event of this key and title was; returns whether it is new."""
         with self._open() as book:
-            self._report(book, event)
+            return self._report(book, event)
 
-    def report_standing(self, kinds: Collection[str], events: Sequence[Event]) -> None:
+    def report_standing(self, kinds: Collection[str], events: Sequence[Event]) -> Changed:
         """Have what stands now sent, as far as it was not, and the end of what no longer stands of these kinds."""
         with self._open() as book:
-            for event in events:
-                self._report(book, event)
+            began = tuple(event for event in events if self._report(book, event))
             now = {event.key for event in events}
-            standing = book.execute("SELECT key, kind, title FROM events WHERE ended_at IS NULL").fetchall()
-            for key, kind, title in standing:
-                if kind in kinds and key not in now:
-                    book.execute("UPDATE events SET ended_at = ? WHERE key = ?", (self._now(), key))
-                    self._write(book, f"over: {title}", "", "know")
+            standing = book.execute("SELECT key, kind FROM events WHERE ended_at IS NULL").fetchall()
+            ended = [row["key"] for row in standing if row["kind"] in kinds and row["key"] not in now]
+            return Changed(began, tuple(self._end(book, ended)))
+
+    def end(self, keys: Collection[str]) -> None:
+        """Have the end of these events sent, of those that stand."""
+        with self._open() as book:
+            list(self._end(book, keys))
 
     def standing(self) -> list[str]:
         """The titles of the events that stand."""
@@ -81,18 +92,26 @@ class EventBook:
         with self._open() as book:
             book.execute(sent if is_sent else tried, (message.number,))
 
-    def _report(self, book: sqlite3.Connection, event: Event) -> None:
+    def _end(self, book: sqlite3.Connection, keys: Collection[str]) -> Iterator[tuple[str, str]]:
+        for key in keys:
+            stands = book.execute("SELECT title FROM events WHERE key = ? AND ended_at IS NULL", (key,)).fetchone()
+            if stands is not None:
+                book.execute("UPDATE events SET ended_at = ? WHERE key = ?", (self._now(), key))
+                self._write(book, f"over: {stands['title']}", "", "know")
+                yield key, stands["title"]
+
+    def _report(self, book: sqlite3.Connection, event: Event) -> bool:
         known = book.execute("SELECT title, ended_at FROM events WHERE key = ?", (event.key,)).fetchone()
         if known is not None and known["title"] == event.title and known["ended_at"] is None:
-            return
+            return False
         book.execute(
             "INSERT INTO events (key, kind, urgency, title, began_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) "
             "DO UPDATE SET title = excluded.title, urgency = excluded.urgency, ended_at = NULL, "
             "began_at = CASE WHEN ended_at IS NULL THEN began_at ELSE excluded.began_at END",
             (event.key, event.kind, event.urgency, event.title, self._now()),
         )
-        body = event.body if event.link is None else f"{event.body}\n{event.link}".strip()
-        self._write(book, event.title, body, event.urgency)
+        self._write(book, event.title, event.text, event.urgency)
+        return True
 
     def _write(self, book: sqlite3.Connection, title: str, body: str, urgency: str) -> None:
         for address in self._addresses:

@@ -10,7 +10,7 @@ Urgency = Literal["act", "know"]  # a person must act, or should know
 class Event:
     """One thing that happened, or that stands until it ends.
 
-    `key` names it for ever, such as `stale/nightly`: while it stands under the same title, it is sent once.
+    `key` names it for ever, such as `data.stale/nightly`: while it stands under the same title, it is sent once.
     """
 
     key: str
@@ -21,8 +21,13 @@ class Event:
 
     @property
     def kind(self) -> str:
-        """The first part of the key."""
+        """The first part of the key; with `nightbench.` before it, the name of its event in Prefect."""
         return self.key.partition("/")[0]
+
+    @property
+    def text(self) -> str:
+        """The body with its link."""
+        return self.body if self.link is None else f"{self.body}\n{self.link}".strip()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from bench.errors import UsageError
 from infra.notices.book import EventBook, digest
-from infra.notices.event import Message
+from infra.notices.event import Event, Message
 from infra.reporting import Say
 
 PATIENCE_S = 20.0  # for one message; an address that hangs does not delay a night by more
@@ -31,6 +31,13 @@ def send_messages(book: EventBook, urls: Sequence[str], say: Say) -> int:
                 "book, and the next night or `nightbench check` tries again"
             )
     return sent
+
+
+def send_now(event: Event, urls: Sequence[str], say: Say) -> None:
+    """Send an event without the book: what an address does not take is lost."""
+    for url in urls:
+        if not _is_sent(url, Message(0, digest(url), event.title, event.text, event.urgency, 0)):
+            say(f"the message {event.title!r} was not sent to {shown(url)}, and is not tried again")
 
 
 def require_addresses(urls: Sequence[str]) -> None:

@@ -59,7 +59,7 @@ def test_a_night_whose_server_is_lost_while_it_measures_is_loaded_and_reported_a
     with temporary_settings({PREFECT_API_URL: url}), get_client(sync_client=True) as client:
         (reported,) = report_dead_runs(house.data)
         (run,) = client.read_flow_runs()
-    assert reported == f"flow run {run.name} ended as {run.state_name} while the server did not respond"
+    assert reported.sentence == f"flow run {run.name} ended as {run.state_name} while the server did not respond"
     assert run.state_name == "Completed" if good else run.state_name in {"Rejected", "Failed"}
     assert report_dead_runs(house.data) == []
     server.stop()

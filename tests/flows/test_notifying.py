@@ -71,7 +71,7 @@ def test_a_night_that_fails_says_why_and_what_to_do_next_and_calls_no_heartbeat(
         spend()
 
     [taken] = hook.taken
-    assert taken["title"] == f"a suite, night {NIGHT}: failed"
+    assert taken["title"] == f"a suite, night {NIGHT}: out of budget"
     assert taken["type"] == "warning"
     assert "It ended early: BudgetError: the budget of 5 USD is spent" in taken["message"]
     assert f"nightbench run --resume {NIGHT}" in taken["message"]

@@ -7,8 +7,9 @@ and no other test noticed, because their server schedules nothing.
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,21 @@ from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
 from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.events.actions import PauseDeployment
-from prefect.events.filters import EventFilter, EventRelatedFilter, EventResourceFilter
+from prefect.events.filters import EventFilter, EventNameFilter, EventRelatedFilter, EventResourceFilter
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
-from prefect.events.schemas.events import ResourceSpecification
+from prefect.events.schemas.events import Event, ResourceSpecification
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
-from prefect.states import Completed, Running
+from prefect.states import Completed, Running, Scheduled
+from pydantic import SecretStr
 
+from flows.check import find_faults
+from infra.ledger.ledger import Intent, Ledger
+from infra.settings import Settings
 from tasks.server_calls import ServerCalls
+from tests.emulators.messages import Mailbox, mailbox, webhook
 from tests.flows.as_documented import SHELL, STATUS, UP, AsDocumented, service
 from tests.flows.serving import DATABASE, PATIENCE_S, client, refuses_others
+from tests.told.troubles import trouble
 
 pytestmark = pytest.mark.prefect
 EVERY_MINUTE = "* * * * *"
@@ -122,6 +129,30 @@ def test_an_automation_fires_on_the_state_of_a_run(computer: AsDocumented, api: 
     wait_until(computer, lambda: api.read_deployment(nightly.id).paused, "the automation has fired")
 
 
+def test_an_event_of_a_deployed_check_reaches_prefect_by_its_name(
+    computer: AsDocumented, api: SyncPrefectClient
+) -> None:
+    """A machine that was never released, found by the check of the schedule."""
+    past = datetime.now(UTC) - timedelta(minutes=1)
+    ledger = Ledger(computer.home / "data" / "ledger.sqlite")
+    ledger.intend("01k9x", Intent(night="n", cloud="digitalocean", usd_per_hour=1.0, expires_at=past))
+    check = api.read_deployment_by_name("check/check")
+
+    def leaked() -> Sequence[Event]:
+        # A filter is of the events until it is made.
+        named = EventFilter(event=EventNameFilter(name=["nightbench.lease.leaked"]), related=EventRelatedFilter())
+        return api.read_events(filter=named, limit=5).events
+
+    api.create_flow_run_from_deployment(check.id)
+    wait_until(computer, lambda: bool(leaked()), "the event is kept")
+    ledger.mark_released("01k9x")
+
+    (event,) = leaked()
+    assert event.resource.id == "nightbench.lease.leaked/01k9x"
+    assert event.payload["title"] == "not released: 01k9x"
+    assert [one.role for one in event.related] == ["flow-run"]
+
+
 def test_what_a_locked_database_did_not_take_is_shown_once_it_is_free(
     computer: AsDocumented, api: SyncPrefectClient
 ) -> None:
@@ -157,3 +188,51 @@ def test_every_service_is_on_and_the_pages_are_served(computer: AsDocumented, ap
 
 def test_the_server_asks_everybody_for_its_login_and_lets_no_foreign_page_in(computer: AsDocumented) -> None:
     refuses_others(computer.api_url, computer.login)
+
+
+def test_what_a_check_finds_of_the_service_is_told_once(computer: AsDocumented, api: SyncPrefectClient) -> None:
+    nightly = api.read_deployment_by_name("nightly/nightly")
+    due = [datetime.now(UTC) - timedelta(hours=hours) for hours in (1, 28)]
+
+    with telling(computer) as (found, mail):
+        found()  # what other tests left, such as a schedule that is off
+        computer.kill("worker")
+        dead_worker = found()
+        runs = [api.create_flow_run_from_deployment(nightly.id, state=Scheduled(scheduled_time=one)) for one in due]
+        api.set_flow_run_state(runs[1].id, Completed(name="Skipped", message="late by 26 h"), force=True)
+        nights = found()
+        for run in runs:
+            api.delete_flow_run(run.id)
+        over = found()
+        computer.kill("server")
+        dead_server = found()
+
+    assert [one["title"] for one in over] == [f"over: {one['title']}" for one in nights]
+    told = [*dead_worker, *sorted(nights, key=lambda one: one["title"][-5:]), *dead_server]
+    names = ("stopped worker", "missing night", "skipped night", "stopped server")
+    for one, expected in zip(told, map(trouble, names), strict=True):
+        assert expected.is_told_by(one["title"]), one
+        assert expected.cause in one["message"]
+    assert len(mail.mails) == len([*told, *over])
+
+
+@contextmanager
+def telling(computer: AsDocumented) -> Iterator[tuple[Callable[[], list[dict[str, str]]], Mailbox]]:
+    """What looks twice for the faults of a service and returns the messages that came of it; and its mailbox."""
+    with webhook() as hook, mailbox() as mail, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(computer.home))  # no systemd of this user
+        mails = f"mailto://{mail.address}?from=nights@example.com&to=team@example.com"
+        settings = Settings(
+            data=computer.home / "data",
+            service_port=computer.port,
+            pages_port=computer.pages_port,
+            notify_urls=(SecretStr(f"json://{hook.url}/"), SecretStr(mails)),
+        )
+
+        def found() -> list[dict[str, str]]:
+            hook.taken.clear()
+            for _ in range(2):
+                find_faults(settings, pytest.fail)
+            return [*hook.taken]
+
+        yield found, mail

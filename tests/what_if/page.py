@@ -13,10 +13,10 @@ watchdog, the emulated cloud, a machine on paper and a virtual clock. Such a nig
 wrong it costs {QUIET_USD:.2f} USD. `python -m tests.what_if` rewrites this page. A test fails where it is out of date,
 where a situation has no line, and where a line has no test.
 
-Nightbench sends no messages of its own. Reports are in stderr of the command or the worker's log, the state
-of the run in Prefect, where an automation may send it on, the rows and the report, and `watchdog.log` in the data
-folder. The exit code is that of `nightbench run`: 0 every run is accepted or suspect, 1 runs failed or were rejected,
-3 the night ended early by what happened outside.
+The last column leaves out [the messages](told.md) that go to the addresses of the settings. Reports are in stderr of
+the command or the worker's log, the state of the run in Prefect, where an automation may send it on, the rows and the
+report, and `watchdog.log` in the data folder. The exit code is that of `nightbench run`: 0 every run is accepted or
+suspect, 1 runs failed or were rejected, 3 the night ended early by what happened outside.
 """
 COLUMNS = ("when", "the night", "kept", "billed", "told")
 
