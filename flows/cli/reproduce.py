@@ -45,12 +45,14 @@ def reproduce(
     plan(suite, target=target, poc=poc)
     if not (where.is_scaled or yes):
         _require_consent(where)
-    ended = 0
+    from infra.storage import store  # noqa: PLC0415
+
+    ended, known = 0, set(store.nights(read_settings().data))
     try:
         run(suite, target=target, poc=poc, accept_risk=accept_risk)
     except typer.Exit as end:
         ended = end.exit_code
-    _open_page(suite)
+    _open_page(suite, known)
     raise typer.Exit(ended)
 
 
@@ -101,13 +103,15 @@ def _require_consent(where: "Target") -> None:
         raise typer.Exit
 
 
-def _open_page(suite: Path) -> None:
-    """Open the report of the suite over its newest night; print its path."""
+def _open_page(suite: Path, known: "set[str]") -> None:
+    """Open the report of the suite over the night that is not among these; print its path. A failed night has none."""
     from flows.show.browser import open_page  # noqa: PLC0415
     from infra.loadgen.suite_file import parse_suite_file  # noqa: PLC0415
+    from infra.storage import store  # noqa: PLC0415
 
-    name = parse_suite_file(suite)[0].name
-    pages = sorted((read_settings().data.absolute() / "reports").glob(f"*/{name}.html"))
-    if pages:
-        console.line(str(pages[-1]))
-        open_page(pages[-1])
+    data, name = read_settings().data.absolute(), parse_suite_file(suite)[0].name
+    for night in sorted(set(store.nights(data)) - known):
+        page = data / "reports" / night / f"{name}.html"
+        if page.exists():
+            console.line(str(page))
+            open_page(page)
