@@ -47,6 +47,9 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
         list[str] | None,
         typer.Option("--map", metavar="THEIRS=OURS[UNIT]", help="What a header of a table means; may be repeated."),
     ] = None,
+    is_comparison: Annotated[
+        bool, typer.Option("--compare", help="Compare the rows of two files and name the terms that differ.")
+    ] = False,
     html: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write the tables and verdicts as a page to send on."),
@@ -92,8 +95,19 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
     )
     require_known(context, lambda key: f"--{key}")
     found = _judge_files(files, context, only, mapped or [], use_gx=use_gx)
+    if is_comparison:
+        _compare(files, found)
+        return
     if html is not None:
         _write_page(html, found)
+    _print(found, as_json=as_json, github=github)
+    for why in found.left_out:
+        console.warn(f"left out: {why}")
+    if not found.is_clean or (found.unchecked_count and not allow_unchecked):
+        raise typer.Exit(1)
+
+
+def _print(found: "Audit", *, as_json: bool, github: bool) -> None:
     if github:
         console.line("\n".join(annotations(found.judged)))
     elif as_json:
@@ -101,9 +115,21 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
     else:
         console.line("\n".join(line for each in found.judged for line in _lines(each)))
         console.line("\n".join(_summary(found)))
-    for why in found.left_out:
-        console.warn(f"left out: {why}")
-    if not found.is_clean or (found.unchecked_count and not allow_unchecked):
+
+
+def _compare(files: list[str], found: "Audit") -> None:
+    """Print the ratios of two files; exits 1 if one of them is of rows that differ in more than one term."""
+    from bench.audit.comparison import compare  # noqa: PLC0415
+    from flows.cli.audit_compare import comparison_lines  # noqa: PLC0415
+
+    if len(files) != 2:  # noqa: PLR2004 - A and B
+        raise UsageError(f"--compare takes two files, and {len(files)} are given")
+    first, second = ([each.claim for each in found.judged if each.claim.lineage.file == file] for file in files)
+    pairs = compare(first, second)
+    if not pairs:
+        raise UsageError("nothing to compare: no row of both files states the same number at the same load and lengths")
+    console.line("\n".join(comparison_lines(pairs)))
+    if not all(each.stands for each in pairs):
         raise typer.Exit(1)
 
 
