@@ -8,6 +8,9 @@ import pytest
 
 from tests.pairs import IS_SOAK, a_sample
 
+# In every `make test` a fetch and a load are killed before their changes, in tests/infra/storage/test_upload.py and
+# tests/warehouse/lake/test_bucket_lake.py, and an upload puts the manifest of each run last.
+pytestmark = pytest.mark.matrix
 RANDOM = 1000 if IS_SOAK else 2
 
 

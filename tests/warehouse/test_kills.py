@@ -1,6 +1,6 @@
 """A load, rebuild or import that is killed at any moment is there as a whole or not at all, for whoever comes next.
 
-tests/warehouse/lake/test_journal.py kills what brings files into place before each of its changes, in every run.
+In every `make test`, tests/warehouse/lake/test_journal.py kills what brings files into place before each change.
 """
 
 import subprocess
@@ -11,6 +11,7 @@ import pytest
 
 from tests.pairs import IS_SOAK, a_sample
 
+pytestmark = pytest.mark.matrix
 STEPS, RANDOM = (1, 334) if IS_SOAK else (60, 1)
 
 
