@@ -44,8 +44,10 @@ SETUP = {
     "context, tokens": ("max_model_len",),
 }
 _LEASES = "SELECT machine, first(cloud) AS cloud, first(region) AS region FROM leases WHERE night = ? GROUP BY 1"
+UNMEASURED = ("failed", "not-run")  # verdicts of runs that found nothing
 PRICE = "price, USD/h"
-COMPONENTS = ("weights", "KV cache", "used", "room", "available", "headroom")
+KV_CACHE = "KV cache"
+COMPONENTS = ("weights", KV_CACHE, "used", "room", "available", "headroom")
 
 
 def setup_rows(
@@ -62,7 +64,8 @@ def setup_rows(
     for item, columns in SETUP.items():
         found = {}
         for name in machines:
-            texts = (" ".join(_text(one.fact(column)) for column in columns) for one in of_machine[name] if one.rows)
+            ran = [one for one in of_machine[name] if one.verdict not in UNMEASURED]
+            texts = (" ".join(_text(one.fact(column)) for column in columns) for one in ran)
             found[name or "found"] = "; ".join(dict.fromkeys(text.strip() for text in texts if text.strip())) or None
         yield {"item": item, **found, **stated_of(table, item)}
 
@@ -148,7 +151,7 @@ def memory_rows(
         for component, gib in parts.items():
             row = {"model": model.name, "component": component, "gib": gib}
             row["fits"] = None if fit is None else fit.fits
-            row["kv_cache_tokens_found"] = tokens
+            row["kv_cache_tokens_found"] = tokens if component == KV_CACHE else None
             name = component if len(suite.models) == 1 else f"{model.name}/{component}"
             yield row | beside_row(table, name, suite.report.sources, Value(gib))
 

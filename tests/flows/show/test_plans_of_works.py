@@ -182,6 +182,19 @@ def test_two_engines_and_all_models_of_the_deep_dive_run_on_the_machines_that_ho
     assert plan["usd"] < 200
 
 
+def test_the_nightly_suite_has_a_control_and_a_task_and_its_first_night_fits_its_budget(house: NightFixture) -> None:
+    plan = _plan(house, "nightly")
+    stages, cold = _stages(plan), plan["estimates"]["cold"]
+
+    assert {stage["minutes"] for name, stage in stages.items() if name in {"control", "lm-eval"}} == {15.0}
+    assert Counter(one["scenario"] for one in plan["runs"]) == {
+        **{f"chat/concurrency={level}": 5 for level in (1, 16, 64)},
+        "long-prompts": 5,
+    }
+    assert plan["usd_max"] == pytest.approx(210 / 60 * 2.59)
+    assert cold["billed_minutes"] < 210
+
+
 def _told(house: NightFixture, command: str, text: str) -> str:
     """What the command line says of a suite of this text, on one line."""
     house.suite.write_text(text)
