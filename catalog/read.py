@@ -11,7 +11,7 @@ from bench.catalog.catalog import Catalog
 from bench.catalog.csv_rows import CsvRow
 from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
-from bench.catalog.rows import CanaryFloor, CatalogModel, Gpu, HeaderWord, MachineKind, Speed, Spelling
+from bench.catalog.rows import CanaryFloor, CatalogModel, Fact, Gpu, HeaderWord, MachineKind, Speed, Spelling
 from bench.catalog.works import Work, WorkTable
 from bench.engines.rules import EngineRule
 from bench.suite.machine import hardware_of
@@ -71,6 +71,12 @@ def read_prices() -> tuple[PastPrice, ...]:
 def read_spellings() -> tuple[Spelling, ...]:
     """What published tables call their metrics and columns."""
     return _rows(Spelling, "spellings.csv")
+
+
+@cache
+def read_facts() -> tuple[Fact, ...]:
+    """What published tables call the facts of GPUs and models."""
+    return _rows(Fact, "facts.csv")
 
 
 @cache

@@ -165,3 +165,15 @@ class HeaderWord(CsvRow):
     kind: Literal["quantity", "tokens", "per", "statistic", "ignored"]
     words: str  # in lower case, as warehouse.importers.parsing.printed_units.split_name leaves them
     means: str | None  # None: nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact(CsvRow):
+    """What published tables call a fact of a GPU or model, and the column of the catalogue that has it."""
+
+    KEY: ClassVar = ("words",)
+
+    words: str  # in lower case, without the unit
+    subject: Literal["gpu", "model"]
+    column: str  # of gpus.csv or models.csv
+    unit: str | None  # None: a count

@@ -12,6 +12,7 @@ REMARKED = {
     "failed_not_zero": ev.REMARKED_FAILED_NOT_ZERO,
     "meaningless_metric": ev.REMARKED_MEANINGLESS_METRIC,
     "metric_ambiguous": ev.REMARKED_METRIC_AMBIGUOUS,
+    "fact_conflict": ev.REMARKED_FACT_CONFLICT,
     "table_arithmetic": ev.REMARKED_TABLE_ARITHMETIC,
     "tokens_ambiguous": ev.REMARKED_TOKENS_AMBIGUOUS,
     "cost_denominator_unstated": ev.REMARKED_COST_DENOMINATOR_UNSTATED,

@@ -61,6 +61,18 @@ IMPORTED_RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        code="fact_conflict",
+        column=ev.REMARKED_FACT_CONFLICT,
+        family="provenance",
+        passing=ZERO,
+        tolerated=ZERO,
+        sentence="{value:#stated fact is not that|stated facts are not those} of the catalogue",
+        origin=(
+            "catalog/gpus.csv and catalog/models.csv, within 3 % for rounding and GB against GiB; peaks dense or "
+            "sparse, of one GPU or of the 2, 4 or 8 of a node"
+        ),
+    ),
+    Rule(
         code="metric_ambiguous",
         column=ev.REMARKED_METRIC_AMBIGUOUS,
         family="units",

@@ -152,3 +152,22 @@ def test_fp32_has_a_peak_of_its_own(gpu: str, tflops: float) -> None:
 
     assert found is not None
     assert found.flops_per_s("fp32") == pytest.approx(tflops * 1e12, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("5.3 TB/s", ""),
+        ("42.4 TB/s (8 GPUs)", ""),
+        ("4.8 TB/s", "Memory bandwidth of MI300X is 4.8 TB/s, and 5.325 TB/s in the catalogue"),
+        ("fast", ""),
+    ],
+)
+def test_a_fact_of_a_gpu_is_held_against_the_catalogue(cell: str, said: str) -> None:
+    table = f"|Metric|MI300X|H100 SXM|\n|-|-|-|\n|Output tok/s|33|44|\n|Memory bandwidth|{cell}||\n"
+
+    (claim, _) = claims_of("x.md", table)
+
+    assert [remark.message.partition(": ")[2] for remark in claim.remarks if remark.code == "fact_conflict"] == (
+        [said] if said else []
+    )

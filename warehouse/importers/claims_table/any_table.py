@@ -16,6 +16,7 @@ from warehouse.importers.claims_table.arithmetic import misses_of
 from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
 from warehouse.importers.claims_table.columns import COLUMNS
 from warehouse.importers.claims_table.facets import facets_of, llama_test
+from warehouse.importers.claims_table.facts import wrong_facts
 from warehouse.importers.claims_table.plan import LONG, Measure, Plan, plan_of
 from warehouse.importers.claims_table.table import Numbered, claims_of_rows, without_rows
 from warehouse.importers.format import Format
@@ -41,7 +42,7 @@ def _recognises(document: Document) -> bool:
 
 def _is_of_results(plan: Plan) -> bool:
     is_sure = len(plan.measures) >= _MEASURES_MIN or bool(plan.table.caption or plan.table.heading)
-    return plan.worth > 0 and (plan.is_long or is_sure or bool(_SUBJECT & plan.columns.keys()))
+    return plan.worth > 0 and (plan.is_long or plan.is_turned or is_sure or bool(_SUBJECT & plan.columns.keys()))
 
 
 def _read(document: Document, this: Format) -> Iterator[Claim]:
@@ -66,6 +67,9 @@ class _Reading:
         self.misses: dict[int, list[Miss]] = defaultdict(list)
         for miss in misses_of(table):
             self.misses[miss.row].append(miss)
+        self.facts: dict[int, list[Miss]] = defaultdict(list)
+        for miss in wrong_facts(plan):
+            self.facts[miss.row].append(miss)
 
     def claims(self) -> Iterator[Claim]:
         if self.plan.is_long:
@@ -161,8 +165,9 @@ class _Reading:
         sheet = f"{self.plan.table.place} " if self.plan.table.place else ""
         title = f" {self.plan.table.rows[down].cells[0]}" if self.is_turned else ""
         missed = tuple(
-            Remark("table_arithmetic", f"{self.document.name} {lineage.place}{title}: {miss.arithmetic}")
-            for miss in self.misses.get(down, ())
+            Remark(code, f"{self.document.name} {lineage.place}{title}: {miss.arithmetic}")
+            for code, misses in (("table_arithmetic", self.misses), ("fact_conflict", self.facts))
+            for miss in misses.get(down, ())
         )
         return replace(
             claim,
@@ -196,10 +201,14 @@ def _without_metric(document: Document, this: Format, plan: Plan) -> Claim:
         for cell in dict.fromkeys(row.cells[at] for row in table.rows)
         if _has_digit(cell)
     ]
+    wrong = tuple(
+        Remark("fact_conflict", f"{document.name} line {table.rows[miss.row].line}: {miss.arithmetic}")
+        for miss in wrong_facts(plan)
+    )
     place = f"{table.place} " if table.place else ""
     label = table.caption[:80] or table.heading[:80]
     lineage = this.lineage(document, f"{place}line {table.rows[0].line}")
-    return Claim(lineage, label=label, not_read=tuple(found), required=this.required)
+    return Claim(lineage, label=label, remarks=wrong, not_read=tuple(found), required=this.required)
 
 
 def _of_table(table: Table, plan: Plan) -> dict[str, str]:

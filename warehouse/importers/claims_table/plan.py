@@ -169,9 +169,10 @@ class _Planner:
 
     def _unit_below(self, at: int) -> str:
         """The unit that every number of a column has beside it: `4,336 tok/s`; empty if they have none, or several."""
-        found = {quantity.unit for row in self.table.rows if (quantity := read_quantity(row.cells[at])) is not None}
-        units = {unit for unit in found if unit}
-        return units.pop() if len(units) == 1 else ""
+        quantities = [read_quantity(row.cells[at]) for row in self.table.rows if row.cells[at]]
+        units = {None if quantity is None else quantity.unit for quantity in quantities}
+        unit = units.pop() if len(units) == 1 else None
+        return unit if unit and isinstance(slot_of(unit, ""), Slot) else ""
 
     @cached_property
     def _has_own_metrics(self) -> bool:
