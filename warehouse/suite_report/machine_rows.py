@@ -120,6 +120,7 @@ def _items(gpu: Gpu, size: MachineKind | None) -> dict[str, float | None]:
         "memory bandwidth, TB/s": gpu.bw_tb_s,
         "compute units": _units(gpu),
         "FP16, TFLOPS": gpu.fp16_tflops,
+        "FP32, TFLOPS": gpu.fp32_tflops,
         "FP8, TFLOPS": gpu.fp8_tflops,
         "INT8, TOPS": gpu.int8_tops,
         "board power, W": gpu.tdp_w,

@@ -193,6 +193,23 @@ def test_specifications_have_the_ratio_of_two_gpus_and_the_printed_ones_beside()
     assert rows["compute units", "MI300X"]["value"] == 304
 
 
+def test_a_peak_of_other_units_stands_beside_ours_without_a_ratio() -> None:
+    dive = parse_suite_file(SUITES / "rocm-cuda-deep-dive.toml")[0]
+
+    rows = {
+        (row["item"], row["gpu"]): row
+        for row in specification_rows(dive, _table(dive, "Specifications"), (), _values({}))
+    }
+
+    assert (rows["FP16, TFLOPS", "H100-SXM"]["published"], rows["FP16, TFLOPS", "H100-SXM"]["ratio"]) == (
+        "1979 TFLOPS",
+        None,
+    )
+    assert rows["FP32, TFLOPS", "MI300X"]["terms"].startswith("not compared; of the matrix units there")
+    assert rows["FP16, TFLOPS", "MI300X"]["ratio"] == pytest.approx(1307.4 / 1307)
+    assert {gpu for _item, gpu in rows} >= {"A100-80", "RX7900XTX", "RTX4090"}
+
+
 def test_a_setup_has_what_was_found_beside_what_the_source_states(tmp_path: Path) -> None:
     found = MI300X | {"rocm_version": "7.1.0", "engine": "vllm", "engine_version_found": "0.32.0"}
     values = NightValues("2026-03-01", {REPORT.expand()[0].name: Measured("accepted", (found,))}, data=tmp_path)
