@@ -26,6 +26,8 @@ def up(
     Starts what does not run, deploys prefect.yaml again, and prints the addresses; may be repeated. User units of
     systemd keep it running where systemd is there; elsewhere it runs until `nightbench down` or a reboot.
     """
+    from flows.service.busy_database import why_postgresql  # noqa: PLC0415
+    from flows.service.keepers import keeper_of  # noqa: PLC0415
     from flows.service.start import up as start  # noqa: PLC0415
 
     service = _service()
@@ -33,6 +35,8 @@ def up(
     console.line(f"started: {', '.join(started)}" if started else "all of it was running")
     console.line(f"Prefect UI  {service.ui}  login: the line in {service.folder / 'login'}")
     console.line(f"pages       {service.pages}")
+    if (advice := why_postgresql(service, keeper_of(service))) is not None:
+        console.line(f"advice: {advice}")
     console.line("next: `nightbench status` shows when the next night begins")
 
 

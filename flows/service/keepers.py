@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -31,6 +32,9 @@ class Keeper(Protocol):
 
     def log(self, part: Part) -> str:
         """Where to read what the part prints."""
+
+    def recent_log(self, part: Part) -> tuple[str, float]:
+        """What the part printed of late, and in how many hours."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,14 @@ class Detached:
     def log(self, part: Part) -> str:
         """The log file."""
         return str(self.log_file(part))
+
+    def recent_log(self, part: Part) -> tuple[str, float]:
+        """Since it was started; nothing where it was not."""
+        log, pid_file = self.log_file(part), self._pid_file(part)
+        if not (log.exists() and pid_file.exists()):
+            return "", 1.0
+        hours = (datetime.now(UTC).timestamp() - pid_file.stat().st_mtime) / 3600
+        return log.read_text("utf-8", errors="replace"), max(1.0, hours)
 
     def log_file(self, part: Part) -> Path:
         """The file that gets what the part prints."""
@@ -103,6 +115,12 @@ class Systemd:
     def log(self, part: Part) -> str:
         """The command that prints the journal."""
         return f"journalctl --user --unit {self._unit(part.name)}"
+
+    def recent_log(self, part: Part) -> tuple[str, float]:
+        """Of the last hour."""
+        argv = ["journalctl", "--user", "--unit", self._unit(part.name), "--output", "cat", "--since", "-1h"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=STOP_PATIENCE_S, check=False)
+        return done.stdout, 1.0
 
     def _unit(self, name: str) -> str:
         """The name of a part's unit; each data folder has units of its own."""
@@ -169,4 +187,5 @@ def _has_systemd() -> bool:
 
 
 def _systemctl(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*_SYSTEMCTL, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    patience_s = STOP_PATIENCE_S + 30.0  # a stop returns only after systemd has killed what does not end by itself
+    return subprocess.run([*_SYSTEMCTL, *arguments], capture_output=True, text=True, timeout=patience_s, check=False)

@@ -130,7 +130,7 @@ class Service:
             "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": self.ui,
             **({} if database is None else {"PREFECT_API_DATABASE_CONNECTION_URL": database}),
         }
-        argv, health = own_program("prefect", "server", "start"), f"{self.ui}/api/health"
+        argv, health = own_program("flows.service.prefect_server"), f"{self.ui}/api/health"
         port = self.settings.service_port
         return Part(
             "server",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from bench.errors import UsageError
 from flows.service import faults
 from flows.service.api import polled_at, reach
+from flows.service.busy_database import why_postgresql
 from flows.service.keepers import keeper_of
 from flows.service.parts import Part, Service
 from flows.service.scheduled_nights import ScheduledNight, faults_of_nights, read_nights
@@ -42,6 +43,7 @@ class Status:
     leases: tuple[OpenLease, ...]
     usd_per_hour: float
     month: MonthSpending
+    advice: tuple[str, ...]  # what would be better; nothing is wrong
     faults: tuple[Event, ...]
 
 
@@ -72,6 +74,7 @@ def read_status(service: Service, now: datetime | None = None) -> Status:
         leases=leases,
         usd_per_hour=sum(one.usd_per_hour for one in leases),
         month=spending_of_month(service.settings, now),
+        advice=tuple(filter(None, [why_postgresql(service, keeper_of(service)) if parts else None])),
         faults=tuple(found),
     )
 

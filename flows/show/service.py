@@ -27,6 +27,8 @@ def show_status(found: "Status") -> None:
         )
     line(f"billed now: {found.usd_per_hour:.2f} USD per hour")
     line(month_line(found.month))
+    for advice in found.advice:
+        line(f"advice: {advice}")
     for fault in found.faults:
         warn(f"{fault.title}: {fault.body}")
 

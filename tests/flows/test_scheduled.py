@@ -13,16 +13,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.events.actions import PauseDeployment
 from prefect.events.filters import EventFilter, EventNameFilter, EventRelatedFilter, EventResourceFilter
-from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
-from prefect.events.schemas.events import Event, ResourceSpecification
+from prefect.events.schemas.automations import AutomationCore
+from prefect.events.schemas.events import Event
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
-from prefect.states import Completed, Running, Scheduled
+from prefect.states import Completed, Failed, Running, Scheduled
 from pydantic import SecretStr
 
 from flows.check import find_faults
@@ -30,7 +31,7 @@ from infra.ledger.ledger import Intent, Ledger
 from infra.settings import Settings
 from tasks.server_calls import ServerCalls
 from tests.emulators.messages import Mailbox, mailbox, webhook
-from tests.flows.as_documented import SHELL, STATUS, UP, AsDocumented, service
+from tests.flows.as_documented import DOWN, PAGE, SHELL, STATUS, UP, AsDocumented, service
 from tests.flows.serving import DATABASE, PATIENCE_S, client, refuses_others
 from tests.told.troubles import trouble
 
@@ -67,18 +68,12 @@ def errors(log: str) -> list[str]:
     return [record for record in wrong if "database is locked" not in record]
 
 
-def pause_once_a_run_completes(nightly: DeploymentResponse, reap: DeploymentResponse) -> AutomationCore:
-    """An automation as a user makes one: a run of a deployment completes, and something happens that can be seen."""
-    return AutomationCore(
-        name="after the reaper",
-        trigger=EventTrigger(
-            expect={"prefect.flow-run.Completed"},
-            match_related=ResourceSpecification({"prefect.resource.id": f"prefect.deployment.{reap.id}"}),
-            posture=Posture.Reactive,
-            threshold=1,
-        ),
-        actions=[PauseDeployment(source="selected", deployment_id=nightly.id)],
-    )
+def as_documented(site: DeploymentResponse) -> AutomationCore:
+    """The automation of the page, with an action that can be seen here."""
+    ((text),) = re.findall(r"```yaml\n(automations:.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    (automation,) = yaml.safe_load(text)["automations"]
+    action = PauseDeployment(source="selected", deployment_id=site.id)
+    return AutomationCore.model_validate({**automation, "actions": [action]})
 
 
 def wait_until(computer: AsDocumented, is_so: Callable[[], bool], what: str) -> None:
@@ -115,18 +110,29 @@ def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_
     assert errors(computer.log("server")) == []
 
 
-def test_an_automation_fires_on_the_state_of_a_run(computer: AsDocumented, api: SyncPrefectClient) -> None:
-    nightly, reap = (api.read_deployment_by_name(name) for name in ("nightly/nightly", "reap/reap"))
-    api.create_automation(pause_once_a_run_completes(nightly, reap))
-    assert not nightly.paused
+def test_the_automation_of_the_page_fires_once_for_a_rejected_night_and_not_for_a_good_one(
+    computer: AsDocumented, api: SyncPrefectClient
+) -> None:
+    nightly, site = (api.read_deployment_by_name(name) for name in ("nightly/nightly", "site/site"))
+    automation = api.create_automation(as_documented(site))
+    assert not site.paused
 
     # No run of a schedule that is minutes old: its events are held back for a quarter of an hour, until one is given up
     # that the server never sends, since the scheduler creates its runs without one.
-    run = api.create_flow_run_from_deployment(reap.id)
-    api.set_flow_run_state(run.id, Running())
-    api.set_flow_run_state(run.id, Completed())
+    ends: tuple[State[object], ...] = (Completed(name="No capacity"), Failed(name="Rejected"))
+    for state in ends:
+        run = api.create_flow_run_from_deployment(nightly.id)
+        api.set_flow_run_state(run.id, Running(), force=True)
+        api.set_flow_run_state(run.id, state, force=True)
 
-    wait_until(computer, lambda: api.read_deployment(nightly.id).paused, "the automation has fired")
+    wait_until(computer, lambda: api.read_deployment(site.id).paused, "the automation has fired")
+    fired = EventFilter(
+        event=EventNameFilter(name=["prefect.automation.triggered"]),
+        resource=EventResourceFilter(id=[f"prefect.automation.{automation}"]),
+        related=EventRelatedFilter(),
+    )
+    wait_until(computer, lambda: bool(api.read_events(filter=fired).events), "it is kept that it has fired")
+    assert len(api.read_events(filter=fired).events) == 1
 
 
 def test_an_event_of_a_deployed_check_reaches_prefect_by_its_name(
@@ -186,6 +192,22 @@ def test_every_service_is_on_and_the_pages_are_served(computer: AsDocumented, ap
     assert client().get(f"{computer.api_url.removesuffix('/api')}/ui-settings").json()["auth"] == "BASIC"
 
 
+def test_no_page_of_prefects_uis_may_reach_another_host(computer: AsDocumented) -> None:
+    ui = computer.api_url.removesuffix("/api")
+
+    answers = [client().get(f"{ui}{path}", headers={"accept": "text/html"}) for path in ("/", "/v2/", "/v2/runs")]
+
+    for answer in answers:
+        assert answer.headers["content-type"].startswith("text/html")
+        directives = dict(one.strip().split(" ", 1) for one in answer.headers["content-security-policy"].split(";"))
+        sources = " ".join(directives.values()).split()
+        assert not [
+            one for one in sources if "//" in one and not one.startswith(("ws://127.0.0.1:", "ws://localhost:"))
+        ]
+        assert "*" not in sources
+        assert directives["default-src"] == "'self'"
+
+
 def test_the_server_asks_everybody_for_its_login_and_lets_no_foreign_page_in(computer: AsDocumented) -> None:
     refuses_others(computer.api_url, computer.login)
 
@@ -236,3 +258,13 @@ def telling(computer: AsDocumented) -> Iterator[tuple[Callable[[], list[dict[str
             return [*hook.taken]
 
         yield found, mail
+
+
+@pytest.mark.matrix  # its worker gets a minute to end by itself
+def test_a_worker_whose_server_is_gone_is_ended_too(computer: AsDocumented) -> None:
+    computer.run(UP)
+    computer.kill("server")
+
+    assert "stopped: worker, pages" in computer.run(DOWN)
+
+    assert computer.left() == []

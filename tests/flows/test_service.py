@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 import re
 import shutil
 import socket
@@ -16,7 +17,8 @@ import httpx2
 import pytest
 
 from bench.errors import PortInUseError, UsageError
-from flows.service.keepers import Systemd, environment_file, unit_file
+from flows.service.busy_database import why_postgresql
+from flows.service.keepers import Detached, Systemd, environment_file, unit_file
 from flows.service.pages import policy, serve
 from flows.service.parts import Service
 from flows.service.start import down, up
@@ -98,6 +100,20 @@ def test_each_data_folder_has_units_of_its_own(tmp_path: Path) -> None:
 
     assert len(logs) == 2
     assert all("nightbench-server-" in log for log in logs)
+
+
+def test_postgresql_is_proposed_where_the_database_is_locked_often(service: Service) -> None:
+    service.make_folder()
+    keeper = Detached(service.folder)
+    (service.folder / "server.pid").write_text("1 1\n")
+    log = keeper.log_file(service.parts()[0])
+
+    log.write_text(20 * "sqlite3.OperationalError: database is locked\n")
+    assert why_postgresql(service, keeper) is None
+    log.write_text(21 * "sqlite3.OperationalError: database is locked\n")
+    assert "was locked 21 times per hour: run `nightbench down` and" in str(why_postgresql(service, keeper))
+    os.utime(service.folder / "server.pid", (0, 0))  # it was started long ago
+    assert why_postgresql(service, keeper) is None
 
 
 def test_the_environment_of_a_unit_is_read_back_as_it_was(service: Service) -> None:
