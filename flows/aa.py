@@ -49,8 +49,9 @@ def weekly_aa(suite: SuiteName = DEFAULT, target: TargetName = DEFAULT) -> LoadS
     if is_deployed():
         end_prefects_thread_at_exit()
         require_listed(settings, Path(asked.suite), asked.target, None)
-    both = partial(as_state, partial(measure_twice, settings, asked))
-    return run_to_its_end(settings.data, both, partial(release_all, settings))
+    release = partial(release_all, settings)
+    both = partial(as_state, partial(measure_twice, settings, asked), release)
+    return run_to_its_end(settings.data, both, release)
 
 
 def measure_twice(settings: Settings, asked: NightRequest) -> LoadSummary:

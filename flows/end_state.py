@@ -21,16 +21,18 @@ from warehouse.trends.kept import confirmed_changes
 WITH_CHANGES = "Completed with changes"
 
 
-def as_state(body: Callable[[], LoadSummary]) -> LoadSummary:
+def as_state(body: Callable[[], LoadSummary], release: Callable[[], object]) -> LoadSummary:
     """Return what a night loaded; an error on which no person must act becomes a state of that name.
 
-    The state holds the error, which `loaded` raises for whoever called the flow.
+    The state holds the error, which `loaded` raises for whoever called the flow. What is left rented or stored is
+    released before, as the hook of a failed night does.
     """
     try:
         return body()
     except NightbenchError as error:
         if error.ending is None:
             raise
+        release()
         return cast("LoadSummary", Completed(name=error.ending, message=str(error), data=error))
 
 

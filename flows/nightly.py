@@ -106,10 +106,12 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     if is_deployed():
         end_prefects_thread_at_exit()
 
-    def to_its_state() -> LoadSummary:
-        return as_state(lambda: ended(settings.data, whole_night(settings, asked)))
+    release = partial(release_all, settings)
 
-    return run_to_its_end(settings.data, to_its_state, partial(release_all, settings))
+    def to_its_state() -> LoadSummary:
+        return as_state(lambda: ended(settings.data, whole_night(settings, asked)), release)
+
+    return run_to_its_end(settings.data, to_its_state, release)
 
 
 def whole_night(settings: Settings, asked: NightRequest) -> LoadSummary:

@@ -141,6 +141,22 @@ def test_a_deployed_reap_gives_back_what_a_dead_night_left(
     assert worker.stop() == NOTHING
 
 
+@pytest.mark.matrix  # what each of them calls is tested by itself
+def test_the_site_is_written_the_lake_compacted_and_the_client_calibrated_by_a_worker(
+    api: SyncPrefectClient, api_url: str, after_a_night: NightFixture, tmp_path: Path
+) -> None:
+    with working(tmp_path / "worker", api_url, after_a_night.environment) as worker:
+        for name in ("site/site", "compact/compact"):
+            finish(api, worker, name)
+        run = finish(api, worker, "calibrate/calibrate", streams=[1], ttft_ms=20.0, itl_ms=5.0)
+        assert worker.stop() == NOTHING
+
+    assert (after_a_night.data / "site" / "index.html").is_file()
+    of_this_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+    (table,) = api.read_artifacts(artifact_filter=of_this_run)
+    assert [row["streams"] for row in json.loads(str(table.data))] == [1]
+
+
 @pytest.mark.matrix  # one on a rented machine is cancelled in every `make test`
 def test_a_night_cancelled_while_it_measures_leaves_nothing_rented_and_nothing_running(
     api: SyncPrefectClient, worker: Service, house: NightFixture

@@ -65,16 +65,17 @@ def together() -> MachinesEndedError:
 def test_an_error_on_which_nobody_must_act_is_a_state_and_is_raised_for_the_caller(
     error: NightbenchError, kind: StateType, name: str
 ) -> None:
-    seen: list[State[object]] = []
+    seen, released = list[State[object]](), list[str]()
 
     def fail() -> LoadSummary:
         raise error
 
     @flow(on_completion=[lambda _flow, _run, state: seen.append(state)], on_failure=[lambda _f, _r, s: seen.append(s)])
     def night() -> LoadSummary:
-        return as_state(fail)
+        return as_state(fail, lambda: released.append(name))
 
     with pytest.raises(type(error), match=str(error)):
         loaded(night())
 
     assert [(state.type, state.name) for state in seen] == [(kind, name)]
+    assert released == ([] if name == "Failed" else [name])  # of a failed night, its hook releases

@@ -359,18 +359,6 @@ def test_the_ui_shows_plan_progress_results_findings_and_the_report(past: NightF
     assert {"plan", "progress", "results", "findings", "report"} <= shown_by(past).keys()
 
 
-def test_the_timeline_has_an_arrow_to_a_task_from_the_one_before_it_only(past: NightFixture) -> None:
-    name = FlowRunFilterName(any_=[f"nightly {past.suite} on local"])
-    with get_client(sync_client=True) as client:
-        tasks = client.read_task_runs(flow_run_filter=FlowRunFilter(name=name), limit=200)
-
-    arrows = {
-        task.name: sum(len(given) for key, given in task.task_inputs.items() if key != "__parents__") for task in tasks
-    }
-    assert max(arrows.values()) == 1, arrows
-    assert f"plan {past.suite} on local" in arrows
-
-
 @pytest.mark.usefixtures("nights_without_prefect")
 def test_a_budget_that_is_used_up_ends_the_night_and_gives_the_machine_back(
     house: NightFixture, monkeypatch: pytest.MonkeyPatch
