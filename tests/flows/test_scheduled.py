@@ -131,8 +131,8 @@ def test_the_automation_of_the_page_fires_once_for_a_rejected_night_and_not_for_
         resource=EventResourceFilter(id=[f"prefect.automation.{automation}"]),
         related=EventRelatedFilter(),
     )
-    wait_until(computer, lambda: bool(api.read_events(filter=fired).events), "it is kept that it has fired")
-    assert len(api.read_events(filter=fired).events) == 1
+    wait_until(computer, lambda: bool(api.read_events(filter=fired, limit=10).events), "it is kept that it has fired")
+    assert len(api.read_events(filter=fired, limit=10).events) == 1
 
 
 def test_an_event_of_a_deployed_check_reaches_prefect_by_its_name(
