@@ -12,12 +12,15 @@ from bench.catalog.precisions import WEIGHT_BYTES
 _SIZES = re.compile(r"(?<![a-z0-9.])(?:\d+x)?a?(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _PRECISIONS = re.compile(r"(?<![a-z0-9])(bf16|fp16|fp8|int8|int4|mxfp4|nvfp4|fp4|awq|gptq)(?![a-z0-9])")
 _BYTES = {**WEIGHT_BYTES, "awq": WEIGHT_BYTES["int4"], "gptq": WEIGHT_BYTES["int4"]}
+PAGE = "table"  # the format of pages and reports, whose names say nothing of each of their rows
 FOUR_BITS = 0.6  # bytes: all kinds of four bits are below it
 
 
 def label_pairs(claim: Claim, subject: Subject) -> Iterator[Pair]:
     """What stands in two places of the claim, as pairs whose halves are equal where the places agree."""
-    names = {"label": claim.label, "file name": PurePosixPath(claim.lineage.file.replace("\\", "/")).name}
+    names = {"label": claim.label}
+    if claim.lineage.format != PAGE:
+        names["file name"] = PurePosixPath(claim.lineage.file.replace("\\", "/")).name
     model = claim.asked.model
     for where, name in names.items():
         if model is not None:

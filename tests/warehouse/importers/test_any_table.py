@@ -1,10 +1,13 @@
 """Tables of any shape: which number of ours each cell becomes, and that no cell is left out in silence."""
 
+from pathlib import Path
+
 import pytest
 
 from bench.audit.claim import Claim
 from catalog.read import find_gpu, read_names
 from tests.warehouse.importers.reading import claims_of
+from warehouse.audit import AuditOptions, audit
 from warehouse.importers.claims_table.claimed_metrics import DIMENSIONS, Slot, slot_of
 
 BY_GPU = """
@@ -171,3 +174,21 @@ def test_a_fact_of_a_gpu_is_held_against_the_catalogue(cell: str, said: str) -> 
     assert [remark.message.partition(": ")[2] for remark in claim.remarks if remark.code == "fact_conflict"] == (
         [said] if said else []
     )
+
+
+def test_a_report_of_speeds_in_other_words_has_each_of_its_numbers_named() -> None:
+    page = "# Throughput of our engines\n|Engine|Small|Large|\n|-|-|-|\n|A|33|44|\n|B|35|46|\n"
+
+    (claim,) = claims_of("report.md", page)
+
+    assert [(each.name, each.value) for each in claim.not_read] == [
+        *(("Small", "33"), ("Small", "35"), ("Large", "44"), ("Large", "46"))
+    ]
+
+
+def test_the_name_of_a_page_is_no_label_of_its_rows(tmp_path: Path) -> None:
+    (tmp_path / "awq-70b.md").write_text("|Model|Precision|Output tok/s|\n|-|-|-|\n|Llama-3.1-8B|fp16|33|\n")
+
+    (row,) = audit([str(tmp_path / "awq-70b.md")], AuditOptions()).judged
+
+    assert "label_conflict" not in {finding.code for finding in row.findings if finding.status == "FAIL"}

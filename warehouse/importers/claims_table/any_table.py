@@ -19,6 +19,7 @@ from warehouse.importers.claims_table.facets import facets_of, llama_test
 from warehouse.importers.claims_table.facts import wrong_facts
 from warehouse.importers.claims_table.plan import LONG, Measure, Plan, plan_of
 from warehouse.importers.claims_table.table import Numbered, claims_of_rows, without_rows
+from warehouse.importers.claims_table.words import names_speed
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.printed import read_quantity
@@ -37,7 +38,14 @@ def _recognises(document: Document) -> bool:
         plans = [plan_of(table, document.mapped) for table in document.tables]
     except UnreadableResultError:
         return False
-    return any(_is_of_results(plan) for plan in plans)
+    return any(_is_of_results(plan) or _is_about_speed(plan.table) for plan in plans)
+
+
+def _is_about_speed(table: Table) -> bool:
+    """Whether a table of a page or report is about speed, although no header names a number of ours: each is named."""
+    said = f"{table.caption} {table.heading}"
+    has_numbers = any(_has_digit(cell) for row in table.rows for cell in row.cells[1:])
+    return bool(said.strip()) and has_numbers and names_speed(" ".join((said, *table.header)))
 
 
 def _is_of_results(plan: Plan) -> bool:

@@ -135,6 +135,15 @@ def percentile_in(words: str) -> str | None:
     return found[1] if found else None
 
 
+def names_speed(text: str) -> bool:
+    """Whether a text has words for a latency or a rate, whatever else it says."""
+    words = text.lower().replace("-", " ").replace("_", " ").split()
+    return any(
+        kind == "quantity" and means.split()[-1] in _LATENCIES | {"throughput", "requests"}
+        for kind, means, _ in _matched(words)
+    )
+
+
 def without_ignored(words: str) -> str:
     """The words without those that mean nothing in a header: `reference`."""
     table = _table()
