@@ -174,8 +174,11 @@ def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_pe
 
 
 def spending_of_month(settings: Settings, now: datetime | None = None) -> MonthSpending:
-    """What the leases of this data folder cost in the month, and its limit; unreadable leases are left out."""
-    leases = ledger(settings).readable_leases()[0]
+    """What the leases of this data folder cost in the month, and its limit; unreadable leases are left out.
+
+    Writes nothing: a data folder without a ledger has no leases, and gets none.
+    """
+    leases = ledger(settings).readable_leases()[0] if ledger_file(settings).exists() else []
     return month_spending(leases, now or SystemClock().now(), settings.month_usd_max)
 
 
