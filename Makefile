@@ -10,11 +10,11 @@ ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundl
 export UV_SYSTEM_CERTS ?= true
 endif
 
-.PHONY: help run up test test-all quick docs check lint types format bench peers soak chaos fuzz engine engines spark lock clean
+.PHONY: audit-dependencies sbom help run up test test-all quick docs check lint types format bench peers soak chaos fuzz engine engines spark lock clean
 .DEFAULT_GOAL := run
 
 help:  ## this list
-	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort | expand -t 12
+	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | sort | expand -t 20
 
 run: $(STAMP)  ## a whole night on this computer, into ./data
 	$(BIN)/nightbench run suites/local.toml --target local
@@ -130,10 +130,30 @@ $(DOCS)/.installed: requirements/docs.lock.txt $(STAMP)
 	$(BIN)/uv pip install --quiet --python $(DOCS)/bin/python --require-hashes -r requirements/docs.lock.txt
 	touch $@
 
+# A package that cannot be looked up is an error too: it is not known to be safe.
+SECURITY := build/security-venv
+LOCKS := bootstrap docs machine pipeline security
+audit-dependencies: $(SECURITY)/.installed  ## known vulnerabilities of every locked package; exit 1 if there is one
+	for name in $(LOCKS); do \
+	  echo "requirements/$$name.lock.txt" >&2; \
+	  $(SECURITY)/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/$$name.lock.txt; \
+	done
+
+sbom: $(SECURITY)/.installed  ## the packages of the pipeline as CycloneDX, into build/sbom.cdx.json
+	mkdir -p build
+	$(SECURITY)/bin/cyclonedx-py requirements --output-reproducible --of JSON -o build/sbom.cdx.json \
+	  requirements/pipeline.lock.txt
+	@echo "the list of packages is in build/sbom.cdx.json"
+
+$(SECURITY)/.installed: requirements/security.lock.txt $(STAMP)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(SECURITY)
+	$(BIN)/uv pip install --quiet --python $(SECURITY)/bin/python --require-hashes -r requirements/security.lock.txt
+	touch $@
+
 # A new lock is only committed if tests/flows/test_scheduled.py passes with it: a newer sqlalchemy once kept every
 # scheduled night from starting, and no other test noticed.
 lock: $(STAMP)  ## renew the lock files in requirements/
-	for name in bootstrap docs llama_cpp lm_eval machine pipeline spark; do \
+	for name in bootstrap docs llama_cpp lm_eval machine pipeline security spark; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.lock.txt; \
 	done

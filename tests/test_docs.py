@@ -41,7 +41,7 @@ PATH = re.compile(r"[\w-]+(?:/[\w.*-]+)+/?(?::\w+)?")  # placeholders such as <n
 BARE_FILE = re.compile(r"\w+\.(?:py|sql)")
 MODULE = re.compile(r"\bpython -m ([\w.]+)")
 SETTING = re.compile(r"\bNIGHTBENCH_[A-Z0-9_]*[A-Z0-9]\b(?!_?…)")
-MAKE = re.compile(r"(?:^|`)make ([a-z]+)\b", re.MULTILINE)
+MAKE = re.compile(r"(?:^|`)make ([a-z-]+)\b", re.MULTILINE)
 TARGET = re.compile(r"^([a-z-]+):(?!=)", re.MULTILINE)
 MAP_ROW = re.compile(r"^\| \[([\w/]+)\]\(\1\) \| (\S.*\S) \|$", re.MULTILINE)
 MOST_PICTURE_BYTES = 150_000

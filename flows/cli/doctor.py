@@ -10,7 +10,7 @@ from flows.cli.arguments import JsonFlag, examples, read_settings
 from flows.show import console
 
 if TYPE_CHECKING:
-    from flows.host_checks import Check
+    from flows.doctor.host_checks import Check
     from infra.settings import Settings
 
 commands = typer.Typer()
@@ -22,14 +22,18 @@ FixFlag = Annotated[
 
 @commands.command(epilog=examples("nightbench doctor", "nightbench doctor --gpu"))
 def doctor(as_json: JsonFlag = False, gpu: GpuFlag = False, fix: FixFlag = False) -> None:
-    """Check whether this computer can run a night, and print how to fix what is missing. Exits 1 if it cannot."""
-    from flows.gpu_checks import examine_gpus  # noqa: PLC0415
-    from flows.host_checks import examine  # noqa: PLC0415
+    """Check whether this computer can run a night, and print how to fix what is missing. Exits 1 if it cannot.
+
+    The clouds that are set up are called to see what their tokens may do; nothing is changed there.
+    """
+    from flows.doctor.gpu_checks import examine_gpus  # noqa: PLC0415
+    from flows.doctor.host_checks import examine  # noqa: PLC0415
+    from flows.doctor.token_checks import examine_tokens  # noqa: PLC0415
 
     settings = read_settings()
     if fix:
         _ask_for_token(settings)
-    checks = (examine_gpus if gpu else examine)(settings)
+    checks = examine_gpus(settings) if gpu else [*examine(settings), *examine_tokens(settings)]
     _show(checks, as_json=as_json)
     if not all(check.is_good for check in checks):
         raise typer.Exit(1)

@@ -17,6 +17,13 @@ class SwitchToken(Protocol):
         """What it must be allowed to do, in the cloud's words."""
         ...
 
+    def read_token(self, settings: Settings) -> SecretStr | None:
+        """Return the token of the environment, else the stored one, else None.
+
+        Raises UsageError if other users can read the file.
+        """
+        ...
+
     def check_token(self, settings: Settings, token: SecretStr) -> str | None:
         """Return a warning if the token can do more than it needs, else None; nothing is deleted.
 
@@ -53,6 +60,13 @@ class CloudModule(Protocol):
         """Return how to let a machine delete itself when its lease expires, even if this computer no longer exists.
 
         None if it does that already. Raises UsageError if the settings for that cannot be read.
+        """
+        ...
+
+    def missing_scopes(self, settings: Settings) -> list[str] | None:
+        """Return the scopes that its own token lacks, as far as calls that change nothing show; None: it has none.
+
+        Raises CloudDeniedError where the cloud rejects the token.
         """
         ...
 

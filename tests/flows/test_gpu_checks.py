@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.gpu_checks import examine_gpus
-from flows.host_checks import Check
+from flows.doctor.gpu_checks import examine_gpus
+from flows.doctor.host_checks import Check
 from infra.settings import Settings
 from tests.infra.fake_tools import FakeTools, twin
 

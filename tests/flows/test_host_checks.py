@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.host_checks import examine
+from flows.doctor.host_checks import examine
 from infra.settings import Settings
 from tests.warehouse.folders import whole_night
 

@@ -11,7 +11,7 @@ from infra.processes.bounded_command import Limits
 from infra.remote.ssh_keys import LeaseKeys, keys_folder
 from infra.settings import Settings
 
-__all__ = ["NAME", "SWITCH_TOKEN", "open_cloud", "ssh_login", "why_closed", "why_no_switch"]
+__all__ = ["NAME", "SWITCH_TOKEN", "missing_scopes", "open_cloud", "ssh_login", "why_closed", "why_no_switch"]
 OUTPUT_BYTES = 4 << 20  # of a script; a list of 10,000 machines has less
 SWITCH_TOKEN: SwitchToken | None = None  # the scripts' own
 
@@ -51,3 +51,9 @@ def why_no_switch(settings: Settings) -> str | None:
     if settings.command_expires:
         return None
     return "let the `rent` script give the cloud the `expires_at` that it gets, and set NIGHTBENCH_COMMAND_EXPIRES=1"
+
+
+def missing_scopes(settings: Settings) -> list[str] | None:
+    """Return None: the scripts have logins of their own."""
+    del settings
+    return None

@@ -25,6 +25,13 @@ def why_closed(settings: Settings) -> str | None:
     return f"no token for {NAME}: set NIGHTBENCH_DO_TOKEN (docs/how-to/rent-a-gpu.md lists the scopes it needs)"
 
 
+def missing_scopes(settings: Settings) -> list[str] | None:
+    """Return the scopes that the token lacks, as far as calls that change nothing show."""
+    from infra.clouds.digitalocean import token_scopes  # noqa: PLC0415
+
+    return token_scopes.missing_scopes(settings)
+
+
 def open_cloud(settings: Settings) -> Cloud:
     """Return the account of the settings' token."""
     from infra.clouds.digitalocean.client import Calls, make_client  # noqa: PLC0415

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import LeaseError, LedgerError
-from flows.host_checks import examine
+from flows.doctor.host_checks import examine
 from infra.bootstrap import clouds, ledger, ledger_file, stage_book
 from infra.clouds.local import LocalCloud
 from infra.leases.acquire import take_lease

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.errors import NightbenchError, ObjectStoreError, UsageError
-from flows.host_checks import examine
+from flows.doctor.host_checks import examine
 from infra.settings import Settings
 from nights.bucket import BucketLocation, RequestLimits, session_of_environment
 from nights.durable import write_text

@@ -12,7 +12,7 @@ from bench.errors import MachineUnfitError
 from bench.machine.canary import UNITS
 from bench.machine.gpu_telemetry.sample import GpuSample
 from bench.wording import counted
-from flows.host_checks import Check
+from flows.doctor.host_checks import Check
 from infra.engines.canary import CanaryRequest, run_canary
 from infra.engines.server import EngineAt
 from infra.engines.venv import LOCK, engine_place
