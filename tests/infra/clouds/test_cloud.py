@@ -299,3 +299,11 @@ def test_a_ledger_that_cannot_be_written_rents_nothing(tmp_path: Path, cloud: Lo
         lease_on(cloud, ledger)
 
     assert cloud.find_ours() == []
+
+
+def test_a_process_of_a_machine_that_left_its_session_ends_with_the_machine(cloud: LocalCloud) -> None:
+    environment = child_environment({detached.MARK: "left-its-session"})
+    with subprocess.Popen(SLEEP, env=environment, start_new_session=True):  # no pid file names it
+        cloud.release("left-its-session")
+
+        assert detached.marked("left-its-session") == []
