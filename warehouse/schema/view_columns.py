@@ -148,6 +148,9 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("usd_per_accepted", "number", "cost per accepted run", "USD", low=0),
     ),
     "lease_days": (
+        Column("machine_id", "text", "the cloud's id of the machine"),
+        Column("cloud", "text", "cloud provider"),
+        Column("kind", "text", "the cloud's name of the machine type"),
         Column("day", "text", "day in UTC"),
         Column("minutes", "number", "minutes of the day in which the machine was billed", "min", low=0),
         Column("usd", "number", "their cost", "USD", low=0),
