@@ -8,14 +8,21 @@ leaves its final state in the lock's file.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
 from prefect import runtime
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
 from prefect.client.schemas.objects import State, StateType
 from prefect.exceptions import ObjectNotFound
-from prefect.states import Crashed
+from prefect.states import Crashed, Scheduled
 from pydantic import BaseModel, ValidationError
 
 from infra.processes.liveness import dead_names, keep_text, liveness_lock, read_text, remove_lock
@@ -23,6 +30,7 @@ from infra.processes.liveness import dead_names, keep_text, liveness_lock, read_
 UNFINISHED = (StateType.RUNNING, StateType.CANCELLING)
 # A worker marks a run as crashed whose process it lost; what the run itself has left is more exact.
 WITHOUT_END = (*UNFINISHED, StateType.CRASHED)
+STARTS_WITHIN = timedelta(minutes=10)  # a worker starts a process in seconds, on a busy computer in a minute
 
 
 class FinalState(BaseModel):
@@ -76,6 +84,25 @@ def report_dead_runs(data: Path) -> list[DeadRun]:
         if reported or final is None:
             found.append(DeadRun(run_id, reported or f"flow run {run_id} was killed", final is None))
     return found
+
+
+def schedule_again(now: datetime) -> list[str]:
+    """Schedule every run again that a worker took and has not started for long; return a sentence for each.
+
+    A worker that is killed between the two leaves its run pending. Without a process it has no lock, and it keeps its
+    place in the queue, so no later night would begin.
+    """
+    pending = FlowRunFilter(
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PENDING])),
+        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
+    )
+    again = []
+    with get_client(sync_client=True) as client:
+        for run in client.read_flow_runs(flow_run_filter=pending):
+            if run.state is not None and run.state.timestamp < now - STARTS_WITHIN:
+                client.set_flow_run_state(run.id, Scheduled(scheduled_time=run.expected_start_time), force=True)
+                again.append(f"flow run {run.name} was taken by a worker that never started it: it is scheduled again")
+    return again
 
 
 def _final_state(data: Path, run_id: str) -> FinalState | None:

@@ -4,12 +4,13 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_table_artifact
 
 from bench.errors import LeaseError
-from flows.dead_runs import report_dead_runs
+from flows.dead_runs import report_dead_runs, schedule_again
 from flows.deployed import is_deployed
 from flows.ending import end_prefects_thread_at_exit
 from flows.notifying import notify_of_failure
 from flows.prefect_events import emit_changed
 from infra.bootstrap import clouds, ledger_file
+from infra.clock import SystemClock
 from infra.leases.leftovers import release_leftovers
 from infra.leases.reaper import Reaped
 from infra.notices.book import Changed
@@ -24,7 +25,8 @@ def reap(everything: bool = False) -> list[str]:
     """Return the ids of the released machines; fail if one could not be released.
 
     A night that was killed with its worker is marked as crashed, so that the next one does not wait for it. A night
-    that ended while the server did not respond gets the state in which it ended.
+    that ended while the server did not respond gets the state in which it ended. One that a worker took and never
+    started is scheduled again.
 
     Args:
         everything: Include machines that are in use
@@ -60,3 +62,5 @@ def _report_dead_runs(settings: Settings) -> None:
         log.warning("%s", run.sentence)
         if run.is_killed and tell(settings, killed(run.run_id), log.warning, is_kept=is_deployed()):
             emit_changed(Changed((killed(run.run_id),)))
+    for sentence in schedule_again(SystemClock().now()):
+        log.warning("%s", sentence)

@@ -23,10 +23,11 @@ from prefect.events.filters import EventFilter, EventNameFilter, EventRelatedFil
 from prefect.events.schemas.automations import AutomationCore
 from prefect.events.schemas.events import Event
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
-from prefect.states import Completed, Failed, Running, Scheduled
+from prefect.states import Completed, Failed, Pending, Running, Scheduled
 from pydantic import SecretStr
 
 from flows.check import find_faults
+from flows.dead_runs import STARTS_WITHIN, schedule_again
 from infra.ledger.ledger import Intent, Ledger
 from infra.settings import Settings
 from tasks.server_calls import ServerCalls
@@ -210,6 +211,28 @@ def test_no_page_of_prefects_uis_may_reach_another_host(computer: AsDocumented) 
 
 def test_the_server_asks_everybody_for_its_login_and_lets_no_foreign_page_in(computer: AsDocumented) -> None:
     refuses_others(computer.api_url, computer.login)
+
+
+def test_a_run_that_was_taken_and_never_started_is_scheduled_again_for_the_time_at_which_it_was_due(
+    api: SyncPrefectClient,
+) -> None:
+    deployment = api.create_deployment(api.create_flow_from_name("taken"), name="taken", paused=False)
+    taken, running = (api.create_flow_run_from_deployment(deployment) for _ in range(2))
+    api.set_flow_run_state(taken.id, Pending(name="Submitting"), force=True)
+    api.set_flow_run_state(running.id, Running(), force=True)
+    now = datetime.now(UTC)
+
+    early, late = schedule_again(now), schedule_again(now + STARTS_WITHIN + timedelta(minutes=1))
+
+    after, other = api.read_flow_run(taken.id), api.read_flow_run(running.id)
+    api.delete_deployment(deployment)
+    assert early == []
+    assert late == [f"flow run {taken.name} was taken by a worker that never started it: it is scheduled again"]
+    assert after.state is not None
+    assert after.state.is_scheduled()
+    assert after.state.state_details.scheduled_time == taken.expected_start_time
+    assert other.state is not None
+    assert other.state.is_running()
 
 
 def test_what_a_check_finds_of_the_service_is_told_once(computer: AsDocumented, api: SyncPrefectClient) -> None:
