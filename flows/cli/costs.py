@@ -68,10 +68,11 @@ def _items(
 ) -> "tuple[list[InvoiceItem] | None, str | None]":
     """The items of the invoice, from the file or the first cloud that has invoices; or None and the reason."""
     from infra.clouds.abilities import InvoiceCloud  # noqa: PLC0415
-    from infra.clouds.digitalocean.invoices import read_invoice_csv  # noqa: PLC0415
+    from infra.clouds.by_name import INVOICE_FILES  # noqa: PLC0415
 
     if invoice is not None:
-        return read_invoice_csv(invoice), None
+        (read_file,) = INVOICE_FILES.values()
+        return read_file(invoice), None
     for cloud in rented.values():
         if isinstance(cloud, InvoiceCloud):
             try:

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 
 from nights.durable import write_bytes
 from warehouse.lake.database import open_warehouse
+from warehouse.sql import sql
 
 # In an order of their own, so that equal rows give an equal file.
 DUMPS = {
@@ -19,7 +20,7 @@ def write_dumps(data: Path, out: Path) -> None:
     """Write the files that differ from those in `out`."""
     for address, (view, _) in DUMPS.items():
         with open_warehouse(data) as connection:
-            table = connection.sql(f"SELECT * FROM {view} ORDER BY ALL").to_arrow_table()  # noqa: S608 - our own name
+            table = connection.sql(sql("SELECT * FROM {{ view | name }} ORDER BY ALL", view=view)).to_arrow_table()
         held = io.BytesIO()
         pq.write_table(table, held, compression="zstd")
         path = out / address

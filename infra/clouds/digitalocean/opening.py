@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from bench.cost.invoice import InvoiceItem
 from bench.machine.cloud_init import DeadMan, HostKey, user_data
 from bench.machine.names import MachineName
 from infra.clock import SystemClock
@@ -30,6 +31,13 @@ def missing_scopes(settings: Settings) -> list[str] | None:
     from infra.clouds.digitalocean import token_scopes  # noqa: PLC0415
 
     return token_scopes.missing_scopes(settings)
+
+
+def read_invoice_file(path: Path) -> list[InvoiceItem]:
+    """Return the items of an invoice as the console exports it; UsageError where the file is none."""
+    from infra.clouds.digitalocean.invoices import read_invoice_csv  # noqa: PLC0415
+
+    return read_invoice_csv(path)
 
 
 def open_cloud(settings: Settings) -> Cloud:

@@ -9,7 +9,18 @@ from flows.cli.audit import audit
 from warehouse.report.claims_table_page import PAGE, page
 
 # Options of the audit that state nothing of a measurement.
-_OTHERS = {"files", "as_json", "only", "explain", "use_gx", "allow_unchecked"}
+_OTHERS = {
+    "files",
+    "as_json",
+    "only",
+    "explain",
+    "use_gx",
+    "allow_unchecked",
+    "mapped",
+    "is_comparison",
+    "html",
+    "github",
+}
 
 
 def test_the_page_of_the_claims_table_is_not_stale() -> None:

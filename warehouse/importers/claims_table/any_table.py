@@ -54,7 +54,7 @@ def _is_of_results(plan: Plan) -> bool:
 
 
 def _read(document: Document, this: Format) -> Iterator[Claim]:
-    if not document.tables:
+    if not any(table.rows for table in document.tables):
         raise without_rows(document)
     for at, printed in enumerate(document.tables):
         plan = plan_of(with_points(without_gaps(printed)), document.mapped)

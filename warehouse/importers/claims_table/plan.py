@@ -72,7 +72,7 @@ def plan_of(table: Table, mapped: Mapping[str, str]) -> Plan:
 def _on_its_side(table: Table) -> Table | None:
     """The table with its first column as header: `Metric | MI300X | H100` has a row for each GPU."""
     names = [row.cells[0] for row in table.rows]
-    if len(set(names)) < len(names) or not all(names) or len(names) > 200:  # noqa: PLR2004 - no header is as long
+    if not names or len(set(names)) < len(names) or not all(names) or len(names) > 200:  # noqa: PLR2004 - no header is as long
         return None
     header = ("system", *names)
     line = table.rows[0].line
@@ -117,7 +117,7 @@ class _Planner:
         is_rate = isinstance(slot, Slot) and slot.scale is not None and split_name(name)[1] is not None
         if means and not is_rate and not self._is_measured(at, name):
             return means[0]
-        if isinstance(slot, Slot) and self._has_digit(at):
+        if isinstance(slot, Slot) and (self._has_digit(at) or self._is_empty(at)):
             return Measure(at, name)
         with_unit = self._beside_unit(at, name)
         if with_unit is not None:
@@ -144,6 +144,9 @@ class _Planner:
 
     def _has_digit(self, at: int) -> bool:
         return any(any(letter.isdigit() for letter in row.cells[at]) for row in self.table.rows)
+
+    def _is_empty(self, at: int) -> bool:
+        return not any(row.cells[at] for row in self.table.rows)
 
     def _has_fraction(self, at: int) -> bool:
         return any("." in row.cells[at] for row in self.table.rows)

@@ -13,7 +13,7 @@ _LOOKED = 20  # lines by which the separator is found
 def table_of_columns(name: str, text: str) -> Table | None:
     """The table of a text; None if no separator makes at least two columns of its lines.
 
-    Lines before the header become the caption. Rows may be shorter than the header. Raises csv.Error.
+    Lines before the header become the caption. Rows may be shorter than the header, or missing. Raises csv.Error.
     """
     separator = _separator(text)
     if separator is None:
@@ -30,7 +30,7 @@ def table_of_columns(name: str, text: str) -> Table | None:
     if first is None:
         return None
     caption = " ".join(cell for row in rows[:first] for cell in row.cells if cell)
-    return table_of(rows[first].cells, rows[first + 1 :], caption)
+    return table_of(rows[first].cells, rows[first + 1 :], caption, may_be_empty=True)
 
 
 def _separator(text: str) -> str | None:

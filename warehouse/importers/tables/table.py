@@ -49,15 +49,23 @@ class CellCount:
 
 
 def table_of(
-    header: Sequence[str], rows: Iterable[Row], caption: str = "", heading: str = "", place: str = ""
+    header: Sequence[str],
+    rows: Iterable[Row],
+    caption: str = "",
+    heading: str = "",
+    place: str = "",
+    *,
+    may_be_empty: bool = False,
 ) -> Table | None:
-    """The table of these rows, each as long as the header; None without a row or with fewer than two columns.
+    """The table of these rows, each as long as the header; None with fewer than two columns.
+
+    Without a row, None too, unless it `may_be_empty`.
 
     Two headers of one name become `name` and `name (2)`, an empty one its number.
     """
     kept = [row for row in rows if any(row.cells)]
     width = max([len(header), *(len(row.cells) for row in kept)])
-    if not kept or width < 2:  # noqa: PLR2004 - one column is a list
+    if not (kept or may_be_empty) or width < 2:  # noqa: PLR2004 - one column is a list
         return None
     names = _told_apart([*header, *[""] * (width - len(header))])
     filled = tuple(Row(row.line, (*row.cells, *[""] * (width - len(row.cells)))) for row in kept)

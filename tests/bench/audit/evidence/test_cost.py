@@ -41,7 +41,7 @@ def _said(claim: Claim, code: str) -> str:
 def test_a_cost_of_tokens_that_it_does_not_name_is_told_which_it_fits() -> None:
     claim = changed(None, {"usd_per_mtok_unstated": round(COST / 3, 4)})
 
-    assert found(claim) == {"cost_denominator_unstated": "WARN"}
+    assert found(claim) == {"cost_denominator_unstated": "FAIL"}
     assert "it fits total tokens" in _said(claim, "cost_denominator_unstated")
 
 
@@ -49,7 +49,7 @@ def test_a_cost_of_tokens_that_it_does_not_name_is_told_which_it_fits() -> None:
 def test_a_cost_that_fits_no_tokens_is_rejected(usd: float, code: str) -> None:
     claim = changed(None, {"usd_per_mtok_unstated": float(f"{usd:.4g}")})
 
-    assert found(claim) == {"cost_denominator_unstated": "WARN", code: "FAIL"}
+    assert found(claim) == {"cost_denominator_unstated": "FAIL", code: "FAIL"}
 
 
 def test_a_cost_that_would_need_more_than_the_gpu_can_compute_is_off_by_its_unit() -> None:
