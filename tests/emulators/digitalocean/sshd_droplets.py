@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from bench.suite.secret_names import looks_secret
 from infra.settings import Settings
 from tests.emulators.digitalocean.resources import Droplet, Image, Volume
 from tests.emulators.sshd import MARK, Sshd, find_server, make_machine
@@ -91,7 +92,9 @@ class SshdDroplets:
             return
         machine.please_wait(False)
         script = "\n".join(one if isinstance(one, str) else subprocess.list2cmdline(one) for one in commands)
-        environment = {**os.environ, "HOME": str(machine.home), MARK: machine.mark}
+        # A new machine has none of this computer's secrets.
+        ours = {name: value for name, value in os.environ.items() if not looks_secret(name)}
+        environment = {**ours, "HOME": str(machine.home), MARK: machine.mark}
         with (machine.folder / "first-boot.log").open("ab") as log:
             subprocess.run(
                 ["/bin/sh", "-c", script],
