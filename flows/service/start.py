@@ -74,7 +74,7 @@ def _make_database(service: Service, keeper: Keeper, say: Say) -> None:
 
 def _is_up(keeper: Keeper, part: Part) -> bool:
     """Whether a part runs and responds; one that is as busy as a first start gets its time."""
-    return keeper.is_running(part) and bool(poll(SystemClock(), POLL_S, lambda: responds(part), BUSY_S))
+    return keeper.is_running(part) and responds_in_time(part)
 
 
 def down(service: Service, say: Say, *, stop_night: bool) -> list[str]:
@@ -94,6 +94,11 @@ def down(service: Service, say: Say, *, stop_night: bool) -> list[str]:
             if part.name == "worker":
                 end_worker_processes(service)
     return stopped
+
+
+def responds_in_time(part: Part, patience_s: float = BUSY_S) -> bool:
+    """Whether a part answers in this time, by default half a minute, which it may need on a busy computer."""
+    return bool(poll(SystemClock(), POLL_S, lambda: responds(part), patience_s))
 
 
 def responds(part: Part) -> bool:

@@ -11,7 +11,7 @@ from flows.service.busy_database import why_postgresql
 from flows.service.keepers import keeper_of
 from flows.service.parts import Part, Service
 from flows.service.scheduled_nights import ScheduledNight, faults_of_nights, read_nights
-from flows.service.start import responds
+from flows.service.start import responds_in_time
 from flows.service.views import OpenLease, SeriesAge, SuiteAge
 from infra.bootstrap import ledger, spending_of_month
 from infra.ledger.lease import Lease
@@ -88,7 +88,7 @@ def _parts(service: Service) -> Iterator[tuple[str, str]]:
 def _state(part: Part, *, is_running: bool) -> str:
     if not is_running:
         return "stopped"
-    return "running" if not part.can_respond or responds(part) else "not responding"
+    return "running" if not part.can_respond or responds_in_time(part) else "not responding"
 
 
 def _suites(service: Service, now: datetime) -> Iterator[SuiteAge]:

@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import httpx2
@@ -21,7 +22,7 @@ from flows.service.busy_database import why_postgresql
 from flows.service.keepers import Detached, Systemd, environment_file, unit_file
 from flows.service.pages import policy, serve
 from flows.service.parts import Service
-from flows.service.start import down, up
+from flows.service.start import down, responds_in_time, up
 from infra.processes.environment import ChildEnvironment
 from infra.processes.liveness import liveness_lock
 from infra.reporting import silent
@@ -181,3 +182,24 @@ def test_the_policy_allows_each_script_of_a_page_of_a_night(tmp_path: Path) -> N
     assert scripts
     assert {base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts} <= allowed
     assert re.search(r"<[^>]+ on\w+=", page) is None  # no handler in an attribute, which the policy would stop
+
+
+def test_a_part_that_answers_late_is_running_and_one_that_never_does_is_not(service: Service) -> None:
+    answers = [503, 503, 200]
+
+    class Busy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(answers.pop(0) if len(answers) > 1 else answers[0])
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Busy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        part = replace(next(iter(service.parts())), address=f"http://127.0.0.1:{server.server_port}", database=None)
+
+        assert responds_in_time(part)
+        answers[:] = [503]
+        assert not responds_in_time(part, 0.5)
+        server.shutdown()
