@@ -1,6 +1,7 @@
-"""Renew the pictures of the page of a night in docs/images: `python -m tests.warehouse.site.screenshots`.
+"""Renew the pictures of the site in docs/images: `python -m tests.warehouse.site.screenshots`.
 
-They show the newest night of `nightbench demo`, in Chromium, on a screen of 1280 pixels and on a telephone of 390.
+They show the start page and the newest night of `nightbench demo` in Chromium, on a screen of 1280 pixels, and
+the night on a telephone of 390, too.
 """
 
 import shutil
@@ -39,6 +40,7 @@ def main() -> None:
         page = site / "night" / f"{list(story())[-1].name}.html"
         for name, size in SIZES.items():
             photograph(page, IMAGES / name, size)
+        photograph(site / "index.html", IMAGES / "site.png", (1280, 1000))
 
 
 if __name__ == "__main__":
