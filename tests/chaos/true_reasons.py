@@ -1,5 +1,6 @@
 """The check that each run that a random night planned has one row, and that the row says what happened to it."""
 
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -51,6 +52,11 @@ class _Night:
         }
         self.records = list(self._records())
         self.failed_starts = read_failed_starts(place.data, life.night)
+
+    def is_stopped_and_billed(self, errors: list[str]) -> bool:
+        """Whether a signal stopped it and its release then failed: that is its last word, and no run's reason."""
+        is_asked = self._life.dies_after is not None and self._life.dies_by in {signal.SIGINT, signal.SIGTERM}
+        return is_asked and bool(errors) and all("STILL BILLED" in error for error in errors)
 
     def _notes(self, name: str) -> list[_Note]:
         lines = _lines(self._place.notes / f"{self._life.night}.{name}")
@@ -152,9 +158,8 @@ def _must_say_why_it_did_not_run(night: _Night, place: Place, row: Row, exit_cod
         is_said = any(said.splitlines()[0] in line for line in errors)
         assert is_said or exit_code < 0, f"{said!r} ended no night: {errors}"
     elif exit_code > 0:
-        assert exit_code in {INTERRUPTED, TERMINATED} or not errors, (
-            f"the reason is unknown though the night ended with {errors}"
-        )
+        is_stopped = exit_code in {INTERRUPTED, TERMINATED} or night.is_stopped_and_billed(errors)
+        assert is_stopped or not errors, f"the reason is unknown though the night ended with {errors}"
     unfit = [one for one in night.machines if one.failure is not None]
     if " is unfit: " in said and unfit and unfit[-1] == night.machines[-1]:
         assert UNFIT_WORDS[str(unfit[-1].failure)] in said, f"{said!r} is not what was unfit: {unfit[-1]}"
