@@ -35,7 +35,7 @@ def end_orphans(machine: Path, say: Say) -> None:
 def _others() -> list[psutil.Process]:
     """Every process that is a server of a known engine by its command line; none of ours runs at this time."""
     found = []
-    for process in psutil.process_iter():
+    for process in detached.all_processes():
         try:
             words = process.cmdline()
         except (OSError, psutil.Error):

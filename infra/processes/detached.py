@@ -7,7 +7,7 @@ unrecorded. A pid file counts only for the process that wrote it: pids are reuse
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -106,7 +106,7 @@ def _read(pid_file: Path) -> tuple[int | None, str]:
 def members(session: int) -> list[psutil.Process]:
     """Every running process of a session, without zombies."""
     found = []
-    for process in psutil.process_iter():
+    for process in all_processes():
         try:
             if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
@@ -118,7 +118,7 @@ def members(session: int) -> list[psutil.Process]:
 def marked(mark: str, name: str = MARK) -> list[psutil.Process]:
     """Every running process whose environment has this mark, that of a lease or another, whatever session it is in."""
     found = []
-    for process in psutil.process_iter():
+    for process in all_processes():
         try:
             if process.environ().get(name) == mark and process.pid != os.getpid():
                 found.append(process)
@@ -132,10 +132,20 @@ def own_children(data: Path) -> None:
     os.environ[OWNER] = f"{os.getpid()} {own_start()} {data.absolute()}"
 
 
+def all_processes() -> Iterator[psutil.Process]:
+    """Every process of this computer.
+
+    psutil keeps one object for each id, also for an id that another process has since: by that object the new one does
+    not run. So what it keeps is dropped before.
+    """
+    psutil.process_iter.cache_clear()
+    return psutil.process_iter()
+
+
 def orphans(data: Path) -> list[psutil.Process]:
     """Every running process of this data folder whose owner, by its mark, has exited, such as a killed night's API."""
     found = []
-    for process in psutil.process_iter():
+    for process in all_processes():
         try:
             owner = process.environ().get(OWNER)
         except (OSError, psutil.Error):

@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -96,6 +96,12 @@ def test_a_dead_nights_children_are_found_in_its_own_data_folder_only(
     tmp_path: Path, child: "subprocess.Popen[str]"
 ) -> None:
     while_it_lives = detached.orphans(tmp_path / "data")
+    # As psutil keeps them where an earlier process had the id of one that runs now.
+    for pid in psutil.pids():
+        with suppress(psutil.NoSuchProcess):
+            stale = psutil.Process(pid)
+            vars(stale)["_ident"] = (pid, 1.0)  # what it compares
+            vars(psutil)["_pmap"][pid] = stale  # what it keeps
     child.kill()
     child.wait()
 
