@@ -1,8 +1,10 @@
 """The tables of a workbook (.xlsx): the cells of its sheets as they are stored, no formula computed, no macro run."""
 
 import io
+import lzma
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
@@ -15,6 +17,13 @@ _NS = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _LINK = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _PLACE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _PLAIN_DIGITS = 12  # a stored 0.30000000000000004 is shown as 0.3
+
+# What zipfile, its unpackers, the XML parser and the lines below raise for a damaged, encrypted or hostile file.
+# An encrypted part is a RuntimeError, and so is an unknown packing, by NotImplementedError.
+_BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError),
+    *(ET.ParseError, LookupError, ValueError),
+)
 
 _Cells = dict[tuple[int, int], str]  # by row and column, from 1
 
@@ -41,17 +50,22 @@ def tables_of_workbook(name: str, data: bytes) -> list[Table]:
                 for title, part in _sheets(parts)
                 for table in _tables(title, _cells(_tree(parts, part), shared, count))
             ]
-    except (zipfile.BadZipFile, KeyError, ET.ParseError, OSError, ValueError, NotImplementedError) as error:
+    except _BROKEN as error:
         raise UnreadableResultError(f"{name} is a broken workbook: {error}; save the sheet as CSV") from error
+
+
+class _WithoutEntities(ET.TreeBuilder):
+    """Refuses a document type, wherever it stands and in any encoding, before what it declares is read."""
+
+    def doctype(self, name: str, _public_id: str | None, _system: str | None) -> None:
+        raise ValueError(f"its part {name} declares a document type, which no spreadsheet program writes")
 
 
 def _tree(parts: zipfile.ZipFile, part: str) -> ET.Element:
     if parts.getinfo(part).file_size > _BYTES_MAX:
         raise ValueError(f"{part} has more than {_BYTES_MAX:,} bytes")
-    content = parts.read(part)
-    if b"<!DOCTYPE" in content[:4096]:
-        raise ValueError(f"{part} declares a document type, which no spreadsheet program writes")
-    return ET.fromstring(content)  # noqa: S314 - entities need a document type, which is refused above
+    parser = ET.XMLParser(target=_WithoutEntities())  # noqa: S314 - entities need a document type, which is refused
+    return ET.fromstring(parts.read(part), parser)  # noqa: S314 - the same
 
 
 def _shared(parts: zipfile.ZipFile) -> list[str]:
@@ -95,10 +109,16 @@ def _text(cell: ET.Element, shared: list[str]) -> str:
         return "".join(text.text or "" for text in cell.iter(f"{_NS}t")).strip()
     value = cell.findtext(f"{_NS}v", "").strip()
     if cell.get("t") == "s" and value:
-        return shared[int(value)].strip()
+        return shared[_index(value)].strip()
     if cell.get("t") in {None, "n"} and "." in value:
         return f"{float(value):.{_PLAIN_DIGITS}g}"
     return value
+
+
+def _index(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"a cell names its text by {text!r}")
+    return int(text)
 
 
 def _column(letters: str) -> int:

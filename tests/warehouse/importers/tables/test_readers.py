@@ -1,5 +1,8 @@
 """Tables out of pages, reports, workbooks and text: what is read, and what a hostile file does not do."""
 
+import io
+import zipfile
+
 import pytest
 
 from bench.errors import UnreadableResultError
@@ -112,3 +115,76 @@ def test_a_workbook_with_entities_is_refused() -> None:
 
     with pytest.raises(UnreadableResultError, match="declares a document type"):
         tables_of("book.xlsx", workbook({"A1": "x"}, before=bomb), str)
+
+
+@pytest.mark.parametrize("before", [f"<!--{' ' * 5000}-->", f"<!--{' ' * 70_000}-->"])
+def test_entities_behind_a_long_comment_are_refused_too(before: str) -> None:
+    bomb = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]>'
+
+    with pytest.raises(UnreadableResultError, match="declares a document type"):
+        tables_of("book.xlsx", workbook({"A1": "x"}, before=before + bomb), str)
+
+
+def test_entities_in_another_encoding_are_refused_too() -> None:
+    bomb = '<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE sst [<!ENTITY a "ha">]><sst>&a;</sst>'
+
+    with pytest.raises(UnreadableResultError, match="declares a document type"):
+        tables_of("book.xlsx", repacked({"xl/sharedStrings.xml": bomb.encode("utf-16")}), str)
+
+
+MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+BOOK = {"A1": "Model", "B1": "tok/s", "A2": "Llama", "B2": "33.1"}
+CELL = f'<worksheet {MAIN}><sheetData><row><c r="A1" t="s"><v>{{}}</v></c></row></sheetData></worksheet>'
+
+
+def repacked(parts: dict[str, bytes]) -> bytes:
+    """A workbook with some of its parts replaced."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook(BOOK))) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, parts.get(name, old.read(name)))
+    return packed.getvalue()
+
+
+def flagged(data: bytes, at: int, value: bytes) -> bytes:
+    """A workbook with these bytes in each entry of its directory, as an encrypting or newer packer writes them."""
+    found = bytearray(data)
+    start = found.find(b"PK\x01\x02")
+    while start >= 0:
+        found[start + at : start + at + len(value)] = value
+        start = found.find(b"PK\x01\x02", start + 4)
+    return bytes(found)
+
+
+def damaged() -> bytes:
+    """A workbook whose first packed bytes are no longer what the packer wrote."""
+    found = bytearray(repacked({}))
+    begin = found.find(b"xl/workbook.xml") + len("xl/workbook.xml")
+    found[begin : begin + 20] = b"\xff" * 20
+    return bytes(found)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(
+            repacked({"xl/worksheets/sheet1.xml": CELL.format(99).encode()}),
+            id="a text that is not there",
+        ),
+        pytest.param(
+            repacked({"xl/worksheets/sheet1.xml": CELL.format("x").encode()}),
+            id="a text without a number",
+        ),
+        pytest.param(
+            repacked({"xl/worksheets/sheet1.xml": CELL.format(-1).encode()}),
+            id="a text before the first",
+        ),
+        pytest.param(flagged(workbook(BOOK), 8, b"\x01\x00"), id="encrypted"),
+        pytest.param(flagged(workbook(BOOK), 10, b"\x63\x00"), id="packed by an unknown method"),
+        pytest.param(damaged(), id="damaged"),
+        pytest.param(repacked({"xl/worksheets/sheet1.xml": b"<worksheet>"}), id="cut off"),
+    ],
+)
+def test_a_broken_workbook_is_named_with_what_to_do(data: bytes) -> None:
+    with pytest.raises(UnreadableResultError, match=r"book\.xlsx is a broken workbook: .+; save the sheet as CSV"):
+        tables_of("book.xlsx", data, str)
