@@ -1,4 +1,6 @@
-"""Marks flow runs whose process has ended without a report to the server; the next night would wait for them for ever.
+"""Marks flow runs whose process has ended without a report to the server, or was never started.
+
+The next night would wait for them for ever.
 
 A worker reports a process id to the server, but not its host. So a night holds a lock while its process lives, and a
 run counts as lost only if its lock is free and the server still lists it as running. A night that found the server lost

@@ -26,6 +26,7 @@ class ScheduledNight:
     due_at: datetime
     state: str
     message: str | None
+    is_waiting: bool  # it has not begun, whatever the name of its state: a worker's own is `Submitting`
 
 
 def read_nights(client: "SyncPrefectClient", now: datetime, deployment: str = NIGHTLY) -> list[ScheduledNight] | None:
@@ -59,7 +60,7 @@ def faults_of_nights(nights: Sequence[ScheduledNight] | None, now: datetime) -> 
         yield _fault("schedule", "no night is scheduled", f"{UP}, and look at the schedule of the deployment nightly")
     for night in sorted(nights, key=lambda night: night.due_at):
         key, name = f"{night.due_at:%Y%m%dT%H%M}", f"the night of {night.due_at:%Y-%m-%d %H:%M} UTC"
-        if night.state in {"Scheduled", "Late", "Pending"} and now - night.due_at > LATE:
+        if night.is_waiting and now - night.due_at > LATE:
             advice = "`nightbench status` shows the worker; a night before it may still run"
             yield _fault(key, f"{name} has not begun", advice)
         elif night.state == SKIPPED:
@@ -68,7 +69,8 @@ def faults_of_nights(nights: Sequence[ScheduledNight] | None, now: datetime) -> 
 
 def _scheduled(run: "FlowRun", due: datetime) -> ScheduledNight:
     message = None if run.state is None else run.state.message
-    return ScheduledNight(due, run.state_name or "unknown", message)
+    is_waiting = run.state is not None and (run.state.is_scheduled() or run.state.is_pending())
+    return ScheduledNight(due, run.state_name or "unknown", message, is_waiting)
 
 
 def _fault(name: str, what: str, advice: str) -> Event:

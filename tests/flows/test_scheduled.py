@@ -28,6 +28,7 @@ from pydantic import SecretStr
 
 from flows.check import find_faults
 from flows.dead_runs import STARTS_WITHIN, schedule_again
+from flows.service.scheduled_nights import faults_of_nights, read_nights
 from infra.ledger.ledger import Intent, Ledger
 from infra.settings import Settings
 from tasks.server_calls import ServerCalls
@@ -222,10 +223,13 @@ def test_a_run_that_was_taken_and_never_started_is_scheduled_again_for_the_time_
     api.set_flow_run_state(running.id, Running(), force=True)
     now = datetime.now(UTC)
 
+    nights = read_nights(api, now, "taken/taken")
     early, late = schedule_again(now), schedule_again(now + STARTS_WITHIN + timedelta(minutes=1))
 
     after, other = api.read_flow_run(taken.id), api.read_flow_run(running.id)
     api.delete_deployment(deployment)
+    titles = [one.title for one in faults_of_nights(nights, now + timedelta(hours=1))]
+    assert sum("has not begun" in title for title in titles) == 1
     assert early == []
     assert late == [f"flow run {taken.name} was taken by a worker that never started it: it is scheduled again"]
     assert after.state is not None
