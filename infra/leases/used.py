@@ -1,6 +1,6 @@
 """What is billed by time and is ours, by the ledger and by what the clouds store: to compare with an invoice."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from bench.cost.invoice import Used
@@ -8,6 +8,7 @@ from bench.errors import LeaseError
 from catalog.read import read_catalog
 from infra.clouds.abilities import ImageCloud
 from infra.clouds.cloud import Cloud
+from infra.ledger.lease import Lease
 from infra.ledger.ledger import Ledger
 from infra.ledger.volumes import VolumeBook
 
@@ -19,7 +20,8 @@ def used_of(ledger: Ledger, volumes: VolumeBook, clouds: Mapping[str, Cloud]) ->
     """
     leases = ledger.readable_leases()[0]
     names = dict.fromkeys([*clouds, *(one.cloud for one in leases if one.where.is_rented)])
-    found = [one for name in names for one in (*_machines(ledger, name), *_volumes(volumes, name))]
+    of_cloud = {name: [lease for lease in leases if lease.cloud == name] for name in names}
+    found = [one for name in names for one in (*_machines(ledger, of_cloud[name]), *_volumes(volumes, name))]
     unknown = list[str]()
     for cloud in clouds.values():
         try:
@@ -53,10 +55,10 @@ def _images(cloud: Cloud) -> list[Used]:
     ]
 
 
-def _machines(ledger: Ledger, cloud: str) -> Iterator[Used]:
-    """Every machine that was rented, those of attempts that failed too."""
-    for lease in ledger.readable_leases()[0]:
-        for one in ledger.attempts(lease.lease_id) if lease.cloud == cloud else ():
+def _machines(ledger: Ledger, leases: Iterable[Lease]) -> Iterator[Used]:
+    """Every machine that was rented for these, those of attempts that failed too."""
+    for lease in leases:
+        for one in ledger.attempts(lease.lease_id):
             if one.machine_id is None or one.rented_at is None:
                 continue
             is_last = one.attempt == lease.attempt and lease.rented_at is not None

@@ -1,7 +1,6 @@
 """The page of a month's costs: what we expect for each day, and what the invoice bills."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +26,9 @@ def costs_html(month: str, rows: Sequence[CostRow], notes: Sequence[str]) -> str
     told = joined(Markup("<p>{}.</p>").format(note) for note in notes)
     empty = Markup("<p>Nothing of this month is known.</p>")
     sums = section("By kind", table_html(list(_sums(rows))) or empty)
-    days = section("By day", table_html([_row(row) for row in rows]) or empty)
+    days = section("By day", table_html([row.row() for row in rows]) or empty)
     lead = Markup("<p>Dollars by UTC day. The difference is what is billed beyond what we expect.</p>")
     return document(f"Costs of {month}", lead + told + sums + days)
-
-
-def _row(row: CostRow) -> dict[str, Any]:
-    return asdict(row) | {"difference_usd": row.difference_usd}
 
 
 def _sums(rows: Sequence[CostRow]) -> Iterator[dict[str, Any]]:

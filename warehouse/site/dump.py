@@ -14,13 +14,16 @@ DUMPS = {
     "data/measurements.parquet": ("mart_nightly", "every accepted run, a row each"),
     "data/changes.parquet": ("changes", "every change of a series that was found, a row each"),
 }
+_ALL = "SELECT * FROM {{ view | name }} ORDER BY ALL"
 
 
 def write_dumps(data: Path, out: Path) -> None:
     """Write the files that differ from those in `out`."""
-    for address, (view, _) in DUMPS.items():
-        with open_warehouse(data) as connection:
-            table = connection.sql(sql("SELECT * FROM {{ view | name }} ORDER BY ALL", view=view)).to_arrow_table()
+    with open_warehouse(data) as connection:
+        tables = {
+            address: connection.sql(sql(_ALL, view=view)).to_arrow_table() for address, (view, _) in DUMPS.items()
+        }
+    for address, table in tables.items():
         held = io.BytesIO()
         pq.write_table(table, held, compression="zstd")
         path = out / address

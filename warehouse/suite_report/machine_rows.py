@@ -57,8 +57,7 @@ def setup_rows(
     leases = {row["machine"]: row for row in ask(values.data, _LEASES, (values.night,)).dicts()}
     machines = list(dict.fromkeys(one.machine.name for one in scenarios))
     of_machine = {name: [values.of(one.name) for one in scenarios if one.machine.name == name] for name in machines}
-    for item in ("provider", "region"):
-        column = {"provider": "cloud"}.get(item, item)
+    for item, column in (("provider", "cloud"), ("region", "region")):
         found = {name or "found": leases.get(name, {}).get(column) for name in machines}
         yield {"item": item, **found, **stated_of(table, item)}
     for item, columns in SETUP.items():
