@@ -4,23 +4,25 @@ The page has no script and loads nothing; the arithmetic of a finding shows on h
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
+
+from markupsafe import Markup
 
 from bench.audit.judge import Finding, Judged
 from bench.errors import UnreadableResultError
 from warehouse.importers.parsing.document import read_document
 from warehouse.importers.tables.table import Table
+from warehouse.report.markup import NOTHING, joined
 
-_STYLE = """<style>
+_STYLE = Markup("""<style>
 body{font:15px/1.45 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222;background:#fff}
 table{border-collapse:collapse;margin:.7em 0}td,th{border:1px solid #bbb;padding:.25em .6em;text-align:left}
 th{background:#f0f0f0}.wrong{background:#f6b8b4}.doubt{background:#fbe3a4}.checked{background:#c9e8cd}
 .unchecked{background:#dfe3ea}.scroll{overflow-x:auto}li{margin:.3em 0}code{background:#f0f0f0}
-</style>"""
-_LEGEND = (
+</style>""")
+_LEGEND = Markup(
     '<p><span class="checked">checked</span> · <span class="doubt">in doubt</span> · <span class="wrong">cannot be '
     'right</span> · <span class="unchecked">read, and nothing to hold it against</span> · not read</p>'
 )
@@ -33,11 +35,11 @@ class _Cell:
     kinds: set[str] = field(default_factory=set)
     words: list[str] = field(default_factory=list)
 
-    @property
-    def html(self) -> str:
+    def html(self, text: str) -> Markup:
+        """The cell with its text, in the colour of the worst that was found."""
         kind = next((each for each in _WORST if each in self.kinds), "")
-        title = escape("\n".join(dict.fromkeys(self.words)), quote=True)
-        return (f' class="{kind}"' if kind else "") + (f' title="{title}"' if title else "")
+        title = "\n".join(dict.fromkeys(self.words))
+        return Markup('<td class="{}" title="{}">{}</td>').format(kind, title, text)
 
 
 def page_of(rows: Sequence[Judged]) -> str:
@@ -46,13 +48,13 @@ def page_of(rows: Sequence[Judged]) -> str:
     for judged in rows:
         by_file[judged.claim.lineage.file].append(judged)
     parts = [part for file, judged in by_file.items() for part in _file(file, judged)]
-    head = f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Audit</title>{_STYLE}"
-    return "\n".join((head, "<h1>Audit</h1>", _LEGEND, *parts, "</html>\n"))
+    head = Markup("<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Audit</title>{}").format(_STYLE)
+    return Markup("\n").join((head, Markup("<h1>Audit</h1>"), _LEGEND, *parts, Markup("</html>\n")))
 
 
-def _file(file: str, rows: Sequence[Judged]) -> Iterator[str]:
+def _file(file: str, rows: Sequence[Judged]) -> Iterator[Markup]:
     accepted = sum(each.verdict == "accepted" for each in rows)
-    yield f"<h2>{escape(file)}</h2><p>{len(rows)} rows judged, {accepted} accepted.</p>"
+    yield Markup("<h2>{}</h2><p>{} rows judged, {} accepted.</p>").format(file, len(rows), accepted)
     cells: dict[int, dict[tuple[int, int], _Cell]] = defaultdict(lambda: defaultdict(_Cell))
     for judged in rows:
         for name, (of_table, row, column) in judged.claim.cells.items():
@@ -88,30 +90,38 @@ def _tables(file: str) -> Sequence[Table]:
         return ()
 
 
-def _table(table: Table, cells: Mapping[tuple[int, int], _Cell]) -> Iterator[str]:
-    title = " · ".join(escape(text) for text in (table.place, table.heading, table.caption) if text)
-    yield f"<h3>{title}</h3><div class=scroll><table><tr>" if title else "<div class=scroll><table><tr>"
-    yield "".join(f"<th>{escape(name)}</th>" for name in table.header) + "</tr>"
+def _table(table: Table, cells: Mapping[tuple[int, int], _Cell]) -> Iterator[Markup]:
+    title = " · ".join(filter(None, (table.place, table.heading, table.caption)))
+    if title:
+        yield Markup("<h3>{}</h3>").format(title)
+    yield Markup("<div class=scroll><table>")
+    yield _line(Markup("<th>{}</th>").format(name) for name in table.header)
     for down, row in enumerate(table.rows):
-        marked = (
-            (cells[down, at].html if (down, at) in cells else "", escape(cell)) for at, cell in enumerate(row.cells)
+        yield _line(
+            cells[down, at].html(text) if (down, at) in cells else Markup("<td>{}</td>").format(text)
+            for at, text in enumerate(row.cells)
         )
-        yield "<tr>" + "".join(f"<td{mark}>{text}</td>" for mark, text in marked) + "</tr>"
-    yield "</table></div>"
+    yield Markup("</table></div>")
 
 
-def _list(rows: Sequence[Judged]) -> Iterator[str]:
+def _line(cells: Iterable[Markup]) -> Markup:
+    return Markup("<tr>{}</tr>").format(joined(cells))
+
+
+def _list(rows: Sequence[Judged]) -> Iterator[Markup]:
     """Each finding with its arithmetic, and each cell that was not read."""
     for judged in rows:
         found = [each for each in judged.findings if each.status in {"FAIL", "WARN"}]
         if found:
             place = " ".join(filter(None, (judged.claim.lineage.place, judged.claim.label)))
-            items = "".join(f"<li><code>{each.code}</code> {escape(each.message)}</li>" for each in found)
-            yield f"<p><b>{judged.verdict}</b> {escape(place)}</p><ul>{items}</ul>"
+            items = joined(Markup("<li><code>{}</code> {}</li>").format(each.code, each.message) for each in found)
+            yield Markup("<p><b>{}</b> {}</p><ul>{}</ul>").format(judged.verdict, place, items)
     unread = dict.fromkeys((each.name, each.why, each.nearest) for row in rows for each in row.claim.not_read)
     if unread:
-        items = "".join(
-            f"<li>{escape(name)}: {escape(why)}{escape(f'; nearest: {near}') if near else ''}</li>"
-            for name, why, near in unread
-        )
-        yield f"<p>Not read:</p><ul>{items}</ul>"
+        items = joined(_unread(name, why, nearest) for name, why, nearest in unread)
+        yield Markup("<p>Not read:</p><ul>{}</ul>").format(items)
+
+
+def _unread(name: str, why: str, nearest: str | None) -> Markup:
+    near = Markup("; nearest: {}").format(nearest) if nearest else NOTHING
+    return Markup("<li>{}: {}{}</li>").format(name, why, near)

@@ -67,7 +67,7 @@ def test_the_page_shows_the_table_with_the_arithmetic_on_its_cells(tmp_path: Pat
     said("vendor.csv", "--html", "page.html", "--map", OURS)
 
     page = (tmp_path / "page.html").read_text()
-    assert "<th>Thr&#x27;put &lt;b&gt;</th>" in page
+    assert "<th>Thr&#39;put &lt;b&gt;</th>" in page
     assert '<td class="wrong" title="roofline_bandwidth: the claim needs' in page
     assert "memory_fit: the claim needs 165% of the memory" in page
     assert "<script" not in page
