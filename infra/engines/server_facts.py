@@ -42,17 +42,22 @@ def _told_kv_cache(server: RunningServer, pages: Mapping[str, dict[str, Any]]) -
     told = pages.get("/get_server_info", {}).get("max_total_num_tokens")
     if told is not None or not (server.attached and server.attached.has_metrics):
         return count(told)
-    status, metrics = ask(server, "GET", "/metrics")
-    labels = re.search(r"^vllm:cache_config_info\{(.*)\}", metrics, re.MULTILINE) if status == http.client.OK else None
+    labels = re.search(r"^vllm:cache_config_info\{(.*)\}", _page(server, "/metrics"), re.MULTILINE)
     size = None if labels is None else re.search(r'\bkv_cache_size_tokens="(\d{1,18})"', labels[1])
     return None if size is None else int(size[1])
 
 
 def _json(server: RunningServer, path: str) -> dict[str, Any]:
     try:
-        status, answer = ask(server, "GET", path)
-        return members(parse(answer)) if status == http.client.OK else {}
-    except OSError as error:
-        raise died(f"the server does not respond to {path} ({error})", server) from error
+        return members(parse(_page(server, path)))
     except ValueError:
         return {}
+
+
+def _page(server: RunningServer, path: str) -> str:
+    """The text of a page, empty where the server has none; ServerDiedError where it does not respond."""
+    try:
+        status, text = ask(server, "GET", path)
+    except OSError as error:
+        raise died(f"the server does not respond to {path} ({error})", server) from error
+    return text if status == http.client.OK else ""

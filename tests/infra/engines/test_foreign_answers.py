@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.engines.by_name import ENGINES, sample
-from bench.errors import NightbenchError, ServerStartError
+from bench.errors import NightbenchError, ServerDiedError, ServerStartError
 from bench.foreign_json import parse
 from bench.quality.answers import read_greedy, read_logprobs
 from bench.suite.endpoint import Endpoint
@@ -67,6 +67,16 @@ def test_facts_in_a_foreign_shape_are_unknown(data: object, tmp_path: Path) -> N
         found = server_facts.look(server_at(url, tmp_path))
 
     assert (found.served_model, found.max_model_len, found.engine_version) == (None, None, None)
+
+
+@pytest.mark.parametrize("page", ["/v1/models", "/metrics"])
+def test_a_page_of_facts_that_ends_early_is_a_server_that_does_not_respond(page: str, tmp_path: Path) -> None:
+    def answer(request: bytes) -> list[bytes]:
+        text = whole(b'{"data": []}')
+        return [text[:-5]] if page.encode() in request else [text]
+
+    with strange_server(answer) as url, pytest.raises(ServerDiedError, match=f"does not respond to {page}"):
+        server_facts.look(server_at(url, tmp_path))
 
 
 def server_at(url: str, folder: Path) -> RunningServer:
