@@ -12,7 +12,7 @@ import typer.main
 from bench.record import METHOD_VERSION
 from flows.cli import app
 from flows.cli import reference as cli_reference
-from infra.loadgen import suite_reference
+from infra.loadgen import suite_reference, workload_reference
 from infra.settings import Settings
 from tests.draw_places import draw
 
@@ -222,7 +222,7 @@ def test_the_readme_maps_every_folder_and_no_other() -> None:
     assert set(mapped) == folders_to_map()
 
 
-@pytest.mark.parametrize("page", [suite_reference, cli_reference], ids=lambda page: page.__name__)
+@pytest.mark.parametrize("page", [suite_reference, workload_reference, cli_reference], ids=lambda page: page.__name__)
 def test_a_generated_page_of_the_reference_is_not_stale(page: ModuleType) -> None:
     assert page.PAGE.read_text("utf-8") == page.reference_markdown(), f"run python -m {page.__name__}"
 

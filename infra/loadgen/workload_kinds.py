@@ -1,0 +1,42 @@
+"""The kinds of workload: which keys ask for one, what it gives, what judges it, and which test ran it for real.
+
+Each is a row of docs/reference/workloads.md.
+"""
+
+from dataclasses import dataclass
+
+# Engines whose answers to prompts of token ids and counters of the prefix cache the meter can read.
+OPENAI_ENGINES = ("vllm", "sglang", "llama.cpp", "endpoint")
+
+
+@dataclass(frozen=True)
+class WorkloadKind:
+    """A kind of workload. `metrics` are columns as `table.column`, `rules` are codes of the audit.
+
+    `runs` are the tests that ran it on a real engine, as `file::test`; none: it was not run for real.
+    """
+
+    name: str
+    keys: tuple[str, ...]  # of a suite
+    engines: tuple[str, ...]
+    metrics: tuple[str, ...]
+    rules: tuple[str, ...]
+    runs: tuple[str, ...] = ()
+
+
+KINDS: tuple[WorkloadKind, ...] = (
+    WorkloadKind(
+        name="recorded arrivals",
+        keys=('arrivals = "trace"', "trace"),
+        engines=OPENAI_ENGINES,
+        metrics=("measurements.dispatch_delay_p99_ms",),
+        rules=("dispatch_late", "rate_not_offered"),
+    ),
+    WorkloadKind(
+        name="shared prefixes",
+        keys=('prompts.kind = "shared-prefix"',),
+        engines=OPENAI_ENGINES,
+        metrics=("measurements.planned_prefix_cache_hits", "measurements.server_prefix_cache_hits"),
+        rules=("prefix_cache_contamination", "cached_tokens_drift"),
+    ),
+)
