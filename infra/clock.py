@@ -8,6 +8,7 @@ watchdog counts the time that has passed, so no step moves it either. A machine'
 times, so a step back does not delay it.
 """
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -73,6 +74,12 @@ def poll(
         if within_s is not None and clock.monotonic() - began_s >= within_s:
             return None
         clock.sleep(every_s() if callable(every_s) else every_s)
+
+
+def growing(first_s: float, max_s: float) -> Callable[[], float]:
+    """Pauses for `poll`: `first_s` at first, and each twice the one before, up to `max_s`."""
+    pauses = (min(max_s, first_s * 2.0**number) for number in itertools.count())
+    return lambda: next(pauses)
 
 
 def retry(clock: Clock, every_s: float, step: Callable[[], T], on: tuple[type[Exception], ...], within_s: float) -> T:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.scheduling import DEPLOYED, ENGINE, EXAMPLES, LongestFirst, Times, rank, times_of, unit_of
+from tests.scheduling import DEMO, DEPLOYED, ENGINE, EXAMPLES, LongestFirst, Times, rank, times_of, unit_of
 
 ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST = (
     "tests/flows/test_real_engine.py::test_a",
@@ -26,6 +26,7 @@ ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST = (
         (DEPLOYED_TEST, DEPLOYED),
         ("tests/flows/test_deployments.py::test_a", DEPLOYED),
         ("tests/flows/cli/test_examples.py::test_a[nightbench plan]", EXAMPLES),
+        ("tests/flows/cli/test_demo.py::test_a", DEMO),
         (NIGHT_TEST, NIGHT_TEST),
         (UNIT_TEST, "tests/bench/test_metrics.py"),
     ],

@@ -11,7 +11,7 @@ from bench.machine.names import ImageName
 from infra.clock import Clock, poll
 from infra.clouds.abilities import ImageCloud
 from infra.clouds.cloud import Leftover, Snapshot, time_at
-from infra.images.image_action import LOOK_EVERY_S, start_action
+from infra.images.image_action import growing_looks, start_action
 from infra.reporting import Say, silent
 
 LIFETIME = timedelta(days=30)
@@ -47,7 +47,7 @@ def make_image(
     )
     _start(cloud, clock, machine_id, str(raw), until_s)
     say(f"creating image {raw} of machine {machine_id}")
-    made = poll(clock, LOOK_EVERY_S, lambda: _made(cloud, machine_id, str(raw)), until_s - clock.monotonic())
+    made = poll(clock, growing_looks(), lambda: _made(cloud, machine_id, str(raw)), until_s - clock.monotonic())
     if made is None:
         raise LeaseError(
             f"image {raw} of machine {machine_id} was not complete after {patience_s / 60:.0f} minutes; the reaper "

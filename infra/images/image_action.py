@@ -3,10 +3,15 @@
 from collections.abc import Callable
 
 from bench.errors import CloudError, LostReplyError, NotAskedError
-from infra.clock import Clock, poll
+from infra.clock import Clock, growing, poll
 from infra.clouds.abilities import ActionState
 
-LOOK_EVERY_S = 30.0
+LOOK_FIRST_S, LOOK_MAX_S = 2.0, 30.0
+
+
+def growing_looks() -> Callable[[], float]:
+    """The pauses between looks at an image: a small one is soon complete, and its machine is billed meanwhile."""
+    return growing(LOOK_FIRST_S, LOOK_MAX_S)
 
 
 def start_action(clock: Clock, request: Callable[[], None], state: Callable[[], ActionState], until_s: float) -> None:
@@ -26,5 +31,5 @@ def start_action(clock: Clock, request: Callable[[], None], state: Callable[[], 
             return False
         return True
 
-    if not poll(clock, LOOK_EVERY_S, has_started, until_s - clock.monotonic()):
+    if not poll(clock, growing_looks(), has_started, until_s - clock.monotonic()):
         raise failures[-1]

@@ -10,7 +10,7 @@ from bench.errors import CloudDeniedError, CloudError
 from infra.clock import Clock, poll
 from infra.clouds.abilities import ActionState, ImageCloud
 from infra.clouds.cloud import Leftover, Snapshot, answer_or
-from infra.images.image_action import LOOK_EVERY_S, start_action
+from infra.images.image_action import growing_looks, start_action
 from infra.reporting import Say
 
 
@@ -37,7 +37,7 @@ def replicate_image(
         return not under_way
 
     if under_way:
-        poll(clock, LOOK_EVERY_S, is_done, until_s - clock.monotonic())
+        poll(clock, growing_looks(), is_done, until_s - clock.monotonic())
     for region in sorted(under_way):
         say(f"image {image.name} was not in {region} after {patience_s / 60:.0f} minutes: nights there install the "
             "software until it is")  # fmt: skip

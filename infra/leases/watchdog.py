@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.errors import LeaseError
-from infra.clock import Clock, SystemClock, poll
+from infra.clock import Clock, SystemClock, growing, poll
 from infra.processes import detached
 from infra.processes.environment import NETWORK, child_environment
 from infra.processes.identity import has_exited, own_start
@@ -161,13 +161,12 @@ def watch(watched: WatchedLease, clock: Clock, release: Callable[[], object], sa
     if why == "released":
         return True
     say(f"lease {watched.lease_id}: {why}; releasing its machine")
-    pause = _Pause()
 
     def released_now() -> bool:
         release()
         return is_released(watched)
 
-    is_done = poll(clock, pause.next_s, released_now, GIVE_UP_S)
+    is_done = poll(clock, growing(PAUSE_S, PAUSE_MAX_S), released_now, GIVE_UP_S)
     outcome = "released" if is_done else f"ALARM: NOT RELEASED after {GIVE_UP_S / 86400:.0f} days, STILL BILLED"
     say(f"lease {watched.lease_id}: {outcome}")
     return bool(is_done)
@@ -189,17 +188,6 @@ class _Deadline:
             left_s = lease.lasts_s or (lease.expires_at - self.clock.now()).total_seconds()
             self.due_s = self.clock.monotonic() + left_s + GRACE_S
         return self.clock.monotonic() >= self.due_s
-
-
-@dataclass
-class _Pause:
-    """The pause before the next attempt, which grows."""
-
-    last_s: float = PAUSE_S / 2
-
-    def next_s(self) -> float:
-        self.last_s = min(PAUSE_MAX_S, 2 * self.last_s)
-        return self.last_s
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def process_of(api: SyncPrefectClient, run: UUID) -> psutil.Process:
     return psutil.Process(int(where.rpartition(":")[2]))
 
 
-@pytest.mark.parametrize(("until", "create_s"), thin_matrix([(is_under_load, 0.5), (has_asked, CREATE_S)], each=2))
+@pytest.mark.parametrize(("until", "create_s"), thin_matrix([(has_asked, CREATE_S), (is_under_load, 0.5)], each=2))
 def test_a_cancelled_night_gives_its_machine_back(
     api: SyncPrefectClient,
     worker: Service,

@@ -43,6 +43,7 @@ def service(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     down(made, silent, stop_night=True)
 
 
+@pytest.mark.matrix
 def test_up_keeps_prefects_runs_in_a_postgresql_of_its_own_and_down_ends_it(service: Service) -> None:
     said: list[str] = []
 

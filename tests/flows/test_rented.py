@@ -119,6 +119,7 @@ def test_a_machine_that_vanishes_costs_one_scenario_and_another_measures_the_res
     assert len({record["lease"]["machine_id"] for record in account.records()}) == 2
 
 
+@pytest.mark.matrix
 @pytest.mark.usefixtures("prefect_api", "calibrated")
 def test_of_two_kinds_one_vanishes_and_the_results_of_the_other_stand(
     account: Account, monkeypatch: pytest.MonkeyPatch

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.clock import poll, retry
+from infra.clock import growing, poll, retry
 from tests.emulators.virtual_clock import VirtualClock
 from tests.stepped_clock import STEPS_S, SteppedMidway
 
@@ -48,10 +48,8 @@ def test_poll_calls_at_least_once(clock: VirtualClock) -> None:
 
 
 def test_poll_asks_for_each_pause_where_they_grow(clock: VirtualClock) -> None:
-    pauses = iter((1.0, 2.0, 4.0))
-
-    assert poll(clock, lambda: next(pauses), after(4, "there")) == "there"
-    assert clock.now_s() == 7.0
+    assert poll(clock, growing(1.0, 3.0), after(5, "there")) == "there"
+    assert clock.now_s() == 1.0 + 2.0 + 3.0 + 3.0
 
 
 def test_retry_returns_the_first_result_and_raises_the_last_error_in_time(clock: VirtualClock) -> None:

@@ -1,6 +1,7 @@
 """Golden images: created once, found again, and deleted where something failed."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -50,6 +51,18 @@ def test_an_image_is_created_once_and_found_again(rig: Rig, lease: Lease) -> Non
     assert parsed.is_whole
     assert parsed.expires_at is not None
     assert parsed.expires_at - rig.clock.now() > timedelta(days=29)
+    clean_up(rig)
+
+
+def test_an_image_is_seen_soon_after_it_is_complete(rig: Rig, lease: Lease) -> None:
+    rig.emulator.state.behaviour = replace(
+        rig.emulator.state.behaviour, delays=replace(rig.emulator.state.behaviour.delays, snapshot_s_per_gb=0.1)
+    )
+    began_s = rig.clock.monotonic()
+
+    make(rig, lease)
+
+    assert rig.clock.monotonic() - began_s < 30
     clean_up(rig)
 
 
