@@ -173,10 +173,12 @@ def describe_load(scenario: Scenario) -> str:
     if work.arrivals == "batch":
         drive = f"all {work.request_count} at once"
     elif work.arrivals == "trace":
-        drive = f"trace {PurePath(work.trace or '').name}"
+        faster = "" if work.trace_speed == 1 else f" {work.trace_speed:g} times as fast"
+        drive = f"trace {PurePath(work.trace or '').name}{faster}"
     elif work.arrivals != "closed":
         drive = f"{work.arrivals} {work.request_rate_per_s:g}/s{_burstiness(work.burstiness)}"
-    return f"{work.isl} in, {work.osl} out, {drive}{_prompts(work.prompts)}"
+    most = "at most " if work.is_replay else ""
+    return f"{most}{work.isl} in, {most}{work.osl} out, {drive}{_prompts(work.prompts)}"
 
 
 def _prompts(prompts: Prompts) -> str:

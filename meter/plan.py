@@ -54,6 +54,7 @@ class Plan:
     connections: str = "kept"  # or "fresh": one for each request
     ca_file: str | None = None  # of the CAs that may sign the server's certificate; None: the system's
     api_key_env: str | None = None  # the environment variable with the key that each request carries
+    cache_block_tokens: int | None = None  # the server's prefix cache has whole blocks of so many; None: unknown
 
     @property
     def total_count(self) -> int:
@@ -116,6 +117,7 @@ _PLAN = {
     "connections": one_of("kept", "fresh", is_optional=True),
     "ca_file": replace(TEXT, is_optional=True),
     "api_key_env": replace(TEXT, is_optional=True),
+    "cache_block_tokens": replace(COUNT, is_optional=True),
     "extra_body": Rule((dict,), RESERVED.isdisjoint, f"an object without the keys {', '.join(sorted(RESERVED))}"),
 }
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from meter.errors import UsageError
+from meter.replay import REQUESTS
 from meter.rules import COUNT, COUNT_OR_0, FLAG, TEXT, Rule, check, one_of
 from meter.words import WORDS
 
@@ -39,6 +40,7 @@ class Prompts:
     shares: int = 1  # how many parts there are; other runs take the others
     output: str = "asked"  # or "recorded": the answer's length in the file, at most `output_tokens`
     repeat: bool = False  # whether a conversation may be used twice if there are too few
+    requests: tuple[dict[str, Any], ...] = ()  # of a trace, as meter/replay.py describes them
 
     @property
     def symbols(self) -> int:
@@ -65,6 +67,7 @@ _KINDS: dict[str, dict[str, Rule]] = {
         "output": one_of("asked", "recorded", is_optional=True),
         "repeat": replace(FLAG, is_optional=True),
     },
+    "replay": {"token_low": COUNT_OR_0, "token_high": COUNT, "requests": REQUESTS},
 }
 
 
@@ -72,9 +75,9 @@ def read_prompts(raw: dict[str, Any]) -> Prompts:
     """Check the plan's `prompts` key by key; token ids are required only if prompts are sent as ids."""
     check({"kind": one_of(*_KINDS)}, {key: raw[key] for key in raw if key == "kind"}, "prompts.")
     own = _KINDS[raw["kind"]]
-    has_ids = own["form"] is _FORM and raw.get("form") not in FORMS[1:]
+    has_ids = own.get("form") is _FORM and raw.get("form") not in FORMS[1:]
     check({"kind": TEXT} | _ALWAYS | own | (_IDS if has_ids else {}), raw, "prompts.")
-    return Prompts(**raw)
+    return Prompts(**{**raw, "requests": tuple(raw.get("requests", ()))})
 
 
 def check_room(prompts: Prompts, count: int) -> None:
@@ -85,6 +88,10 @@ def check_room(prompts: Prompts, count: int) -> None:
         return
     if prompts.symbols < 1:
         raise UsageError("The plan's prompts.token_high must be above prompts.token_low.")
+    if prompts.requests and len(prompts.requests) != count:
+        raise UsageError(
+            f"The plan's prompts.requests has {len(prompts.requests)} of {count} requests, warm-up included."
+        )
     own_tokens = prompts.input_tokens - prompts.prefix_tokens
     if own_tokens < 1:
         raise UsageError(

@@ -7,10 +7,10 @@ from typing import Any
 
 from meter.images import image_urls
 from meter.prompt_spec import Prompts
+from meter.replay import Symbols, replayed_prompts
 from meter.sharegpt import Conversation, select_conversations
 from meter.words import WORDS
 
-Symbols = tuple[int, ...]  # places in the vocabulary: of ids, or of words
 ROLES = ("user", "assistant")  # in turns, as in a chat
 
 
@@ -36,6 +36,8 @@ def make_prompts(prompts: Prompts, count: int, output_tokens: int) -> list[Promp
         return [
             _recorded(prompts, conversation, output_tokens) for conversation in select_conversations(prompts, count)
         ]
+    if prompts.kind == "replay":
+        return list(_replayed(prompts))
     draw = Drawing(prompts)
     if prompts.kind == "images":
         pictures = image_urls(prompts, count)
@@ -121,6 +123,18 @@ def _parts(prompts: Prompts, turns: list[Symbols]) -> dict[str, Any]:
 
 def _words(symbols: Symbols) -> str:
     return " ".join(WORDS[symbol] for symbol in symbols)
+
+
+def _replayed(prompts: Prompts) -> Iterator[Prompt]:
+    """Yield the prompts of a trace."""
+    for index, made in enumerate(replayed_prompts(prompts.requests, prompts.seed, prompts.symbols)):
+        yield Prompt(
+            parts=_parts(prompts, [made.symbols]),
+            prompt_id=f"{prompts.seed}.{index}",
+            output_tokens=made.output_tokens,
+            tokens=len(made.symbols),
+            cached_tokens=made.shared_tokens,
+        )
 
 
 def _with_images(prompts: Prompts, drawn: Symbols, urls: list[str], output_tokens: int, index: int) -> Prompt:

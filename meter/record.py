@@ -14,6 +14,7 @@ from meter.head import between, retry_after_s
 from meter.outcome import judge
 from meter.percentiles import nearest_rank
 from meter.plan import Plan
+from meter.prompts import Prompt
 from meter.sse import Answer, Event, read_answer, usage_count
 from meter.turns import LATE_NS, Turns
 
@@ -83,7 +84,7 @@ class Reader:
         row = {
             **self._identity(exchange, answer),
             **self._times(exchange, answer),
-            **_counts(exchange, answer),
+            **_counts(exchange, answer, self.plan.cache_block_tokens),
             **self._lateness(exchange, answer, stamps, part),
             "finish_reason": answer.finish_reason,
             "stop_reason": answer.stop_reason,
@@ -173,17 +174,27 @@ def _seen(exchange: Exchange, events: Sequence[Event]) -> int | None:
     return exchange.reads[events[0].read][0] if events else None
 
 
-def _counts(exchange: Exchange, answer: Answer) -> Row:
+def _counts(exchange: Exchange, answer: Answer, block_tokens: int | None) -> Row:
     prompt = exchange.request.prompt
     return {
         "prompt_tokens_planned": prompt.tokens,
         "prompt_tokens_counted": usage_count(answer, "prompt_tokens"),
-        "cached_tokens_planned": prompt.cached_tokens,
+        "cached_tokens_planned": findable(prompt, block_tokens),
         "cached_tokens": answer.cached_tokens,
         "output_tokens_planned": prompt.output_tokens,
         "output_tokens_counted": usage_count(answer, "completion_tokens"),
         "tokens_by": answer.tokens_by,
     }
+
+
+def findable(prompt: Prompt, block_tokens: int | None) -> int | None:
+    """How many tokens of a prompt a prefix cache can have: whole blocks, and never the last token.
+
+    The last one is always computed, for its logits. Without a known block any number of tokens is whole.
+    """
+    if prompt.cached_tokens is None or block_tokens is None or prompt.tokens is None:
+        return prompt.cached_tokens
+    return min(prompt.cached_tokens, prompt.tokens - 1) // block_tokens * block_tokens
 
 
 def merge(parts: Sequence[Part]) -> Part:

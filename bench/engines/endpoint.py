@@ -51,6 +51,10 @@ def slots(flags: Sequence[str]) -> int | None:
     return None
 
 
+def cache_block_tokens(_metrics: str) -> None:
+    """Its metrics do not say how large a block of its prefix cache is."""
+
+
 def is_server(words: Sequence[str]) -> bool:
     """No process here is this server."""
     del words

@@ -153,6 +153,10 @@ def environment(scenario: Scenario) -> dict[str, str]:
     return dict(scenario.engine.environment)
 
 
+def cache_block_tokens(_metrics: str) -> None:
+    """Its metrics do not say how large a block of its prefix cache is."""
+
+
 def is_server(words: Sequence[str]) -> bool:
     """Whether this is the command line of a server of this engine."""
     return bool(words) and Path(words[0]).name == "llama-server"

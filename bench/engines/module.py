@@ -136,6 +136,10 @@ class EngineModule(Protocol):
         """How many tokens the KV cache holds, as the log states; None if it does not."""
         ...
 
+    def cache_block_tokens(self, metrics: str) -> int | None:
+        """The tokens of a block of its prefix cache, which has whole blocks only; None where its metrics do not say."""
+        ...
+
     def counters(self, metrics: str) -> dict[str, float]:
         """Its counters and gauges in a Prometheus text, summed over their labels, by the names that vLLM has for them.
 

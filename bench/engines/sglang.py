@@ -138,6 +138,10 @@ def slots(flags: Sequence[str]) -> int | None:
     return whole_number(parse_flags(flags), "--max-running-requests")
 
 
+def cache_block_tokens(_metrics: str) -> None:
+    """Its metrics do not say how large a block of its prefix cache is."""
+
+
 def is_server(words: Sequence[str]) -> bool:
     """Whether this is the command line of a server of this engine, or of one of its workers."""
     return bool(words) and ("sglang.launch_server" in words or words[0].startswith("sglang::"))

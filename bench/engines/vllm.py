@@ -101,6 +101,12 @@ def block_tokens(flags: Mapping[str, str], *, has_gpu: bool) -> int:
     return int(flags.get("--block-size") or (_BLOCK_TOKENS if has_gpu else _CPU_BLOCK_TOKENS))
 
 
+def cache_block_tokens(metrics: str) -> int | None:
+    """The same of a running server, as its metrics say it; None if they do not."""
+    match = re.search(r'^vllm:cache_config_info\{[^}]*\bblock_size="(\d+)"', metrics, re.MULTILINE)
+    return int(match[1]) if match else None
+
+
 def is_server(words: Sequence[str]) -> bool:
     """Whether this is the command line of a server of this engine, or of one of its workers."""
     is_serving = "serve" in words[1:3] and any("vllm" in word for word in words[:2])

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from bench.frozen import Frozen
 from bench.suite.command import Command
 from bench.suite.prompts import Prompts
+from bench.suite.traces.formats import TraceFormat
 
 Driver = Literal["meter", "vllm-bench", "vllm-rs-bench", "vllm-throughput", "vllm-latency", "command"]
 Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace", "batch"]
@@ -38,8 +39,12 @@ class Workload(Frozen):
     command: Command | None = None  # of the driver `command`
     workers: int = Field(default=1, ge=1)  # processes of the load, a core each; use more if `client_bound`
     prompts: Prompts = Prompts()  # what is sent
-    # A file of arrival times in seconds, beside the suite: CSV with a column `arrival_s`, or JSONL with that key.
+    # A recorded trace, beside the suite. With lengths in it, `isl` and `osl` are the most that a request may have.
     trace: str | None = None
+    # What the file is; `arrivals` has times only: CSV with a column `arrival_s` in seconds, or JSONL with that key.
+    trace_format: TraceFormat = "arrivals"
+    trace_speed: float = Field(default=1.0, gt=0)  # how many times as fast as recorded
+    trace_from_s: float = Field(default=0.0, ge=0)  # seconds of the trace that are left out at its begin
     trace_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")  # found when it is not given
 
     @property
@@ -51,6 +56,16 @@ class Workload(Frozen):
     def context_tokens(self) -> int:
         """Tokens of context that the longest request and its answer need, as far as known."""
         return (self.isl + self.osl) * (self.prompts.turns or 1)
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether a trace sets the lengths of prompts and answers."""
+        return self.trace_format != "arrivals"
+
+    @property
+    def shares_prefixes(self) -> bool:
+        """Whether its prompts are made to have beginnings in common."""
+        return self.is_replay or self.prompts.kind in ("shared-prefix", "multi-turn")
 
     @property
     def is_offline(self) -> bool:
@@ -130,6 +145,19 @@ class Workload(Frozen):
             raise ValueError(msg)
         if (self.arrivals == "gamma") != (self.burstiness is not None):
             msg = 'burstiness needs arrivals = "gamma": give both, or neither'
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _trace_can_be_replayed(self) -> Self:
+        if self.trace is None and (self.trace_format, self.trace_speed, self.trace_from_s) != ("arrivals", 1.0, 0.0):
+            msg = "trace_format, trace_speed and trace_from_s need trace: give it, or leave them out"
+            raise ValueError(msg)
+        if self.is_replay and self.prompts.own_keys | {"kind": self.prompts.kind, "form": self.prompts.form} != {
+            "kind": "random",
+            "form": "tokens",
+        }:
+            msg = f"a trace of the format {self.trace_format} sets the prompts: leave all keys of prompts but seed out"
             raise ValueError(msg)
         return self
 

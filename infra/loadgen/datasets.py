@@ -17,7 +17,7 @@ from bench.suite.expectations import TableExpectations, parse_expectations
 from bench.suite.quality import Quality
 from bench.suite.source import SuiteSource
 from bench.suite.suite import ScenarioEntry, Suite
-from bench.suite.trace import read_arrivals
+from infra.loadgen.trace_files import find_trace, read_trace
 from meter.errors import UsageError
 from meter.sharegpt import Selection, distinct, read_conversations
 
@@ -53,9 +53,9 @@ def _find(entry: ScenarioEntry, place: int, source: SuiteSource) -> ScenarioEntr
     folder = Path(source.where).parent
     if entry.trace is not None:
         where = source.at(("scenarios", place, "trace"))
-        file, content = _open(folder / entry.trace, entry.trace_sha256, where)
-        read_arrivals(_decoded(content, file), str(file), entry.total_count)
-        changes |= {"trace": str(file), "trace_sha256": hashlib.sha256(content).hexdigest()}
+        file, digest = find_trace(folder / entry.trace, entry.trace_sha256, where)
+        read_trace(entry, file)
+        changes |= {"trace": str(file), "trace_sha256": digest}
     if entry.prompts.file is not None:
         where = source.at(("scenarios", place, "prompts", "file"))
         file, content = _open(folder / entry.prompts.file, entry.prompts.sha256, where)
@@ -136,5 +136,5 @@ def read_inputs(night: NightRecord, run: PlannedRun) -> RunInputs:
     conversations = conversation_share(night, run) if work.prompts.kind == "sharegpt" else None
     if work.trace is None:
         return RunInputs(conversations=conversations)
-    file, content = _open(Path(work.trace), work.trace_sha256, f"scenario {run.scenario.name!r}")
-    return RunInputs(read_arrivals(_decoded(content, file), str(file), work.total_count), conversations)
+    file, _ = find_trace(Path(work.trace), work.trace_sha256, f"scenario {run.scenario.name!r}")
+    return RunInputs(read_trace(work, file), conversations)

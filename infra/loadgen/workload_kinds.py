@@ -33,6 +33,17 @@ KINDS: tuple[WorkloadKind, ...] = (
         rules=("dispatch_late", "rate_not_offered"),
     ),
     WorkloadKind(
+        name="recorded lengths and prefix blocks",
+        keys=("trace_format", "trace_speed", "trace_from_s"),
+        engines=OPENAI_ENGINES,
+        metrics=(
+            "measurements.dispatch_delay_p99_ms",
+            "measurements.planned_prefix_cache_hits",
+            "measurements.server_prefix_cache_hits",
+        ),
+        rules=("dispatch_late", "isl_mismatch", "osl_not_reached", "prefix_cache_contamination"),
+    ),
+    WorkloadKind(
         name="shared prefixes",
         keys=('prompts.kind = "shared-prefix"',),
         engines=OPENAI_ENGINES,

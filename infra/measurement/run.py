@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -271,9 +271,13 @@ def _accuracy(run: PlannedRun, running: RunningServer, before: Answers, *, is_la
 
 def _load_job(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.LoadJob:
     suite = context.night.suite
+    target = driver.load_target(running, run.scenario, context.model)
+    if run.scenario.workload.shares_prefixes and has_metrics(running):
+        block = running.engine.module.cache_block_tokens(server.metrics(running))
+        target = replace(target, cache_block_tokens=block)
     return driver.LoadJob(
         scenario=run.scenario,
-        target=driver.load_target(running, run.scenario, context.model),
+        target=target,
         seed=seed,
         request_timeout_s=suite.request_timeout_s,
         run_timeout_s=suite.run_timeout_s,

@@ -10,6 +10,7 @@ from bench.loadgen.meter_report import read_meter
 from bench.loadgen.report import LoadReport
 from bench.plan import ConversationShare
 from bench.suite.scenario import Scenario
+from bench.suite.traces.window import Replayed
 from bench.suite.workload import Workload
 
 NAME = "meter"
@@ -30,7 +31,7 @@ def meter_plan(
         "concurrency": work.concurrency,
         "rate_per_s": work.request_rate_per_s,
         "burstiness": work.burstiness,
-        "arrivals_s": None if given.arrivals_s is None else list(given.arrivals_s),
+        "arrivals_s": None if given.trace is None else [request.at_s for request in given.trace],
     }
     drive = {"kind": work.arrivals} | {name: speed for name, speed in speeds.items() if speed is not None}
     return {
@@ -49,17 +50,34 @@ def meter_plan(
         **({} if target.keeps_connections else {"connections": "fresh"}),
         **({} if target.ca_file is None else {"ca_file": target.ca_file}),
         **({} if target.api_key_env is None else {"api_key_env": target.api_key_env}),
+        **({} if target.cache_block_tokens is None else {"cache_block_tokens": target.cache_block_tokens}),
         "extra_body": dict(target.body),
     }
 
 
 def _prompts(work: Workload, target: LoadTarget, seed: int, given: RunInputs) -> dict[str, Any]:
+    if work.is_replay and given.trace is not None:
+        ids = {"token_low": TOKEN_LOW, "token_high": target.vocab_size}
+        requests = replay_requests(given.trace)
+        return {"kind": "replay", "input_tokens": work.isl, **ids, "seed": seed, "requests": requests}
     own: dict[str, Any] = dict(work.prompts.own_keys)
     if work.prompts.kind == "sharegpt":
         own |= {"path": own.pop("file"), **asdict(given.conversations or ConversationShare(seed))}
     ids = {"token_low": TOKEN_LOW, "token_high": target.vocab_size}
     form = ids if work.prompts.form == "tokens" else {"form": work.prompts.form}
     return {"kind": work.prompts.kind, "input_tokens": work.isl, **form, "seed": seed, **own}
+
+
+def replay_requests(trace: Sequence[Replayed]) -> list[dict[str, Any]]:
+    """The requests of a trace as the meter's plan has them; a part's name is its number by first appearance."""
+    numbers: dict[str, int] = {}
+    return [
+        {
+            "output_tokens": request.output_tokens,
+            "parts": [[numbers.setdefault(name, len(numbers)), tokens] for name, tokens in request.parts],
+        }
+        for request in trace
+    ]
 
 
 def meter_argv(python: Path, bundle: Path, plan: Path, out: Path) -> tuple[str, ...]:

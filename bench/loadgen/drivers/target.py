@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.plan import ConversationShare
+from bench.suite.traces.window import Replayed
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,14 @@ class LoadTarget:
     keeps_connections: bool = True
     ca_file: str | None = None  # of the CAs that may sign the server's certificate; None: the system's
     api_key_env: str | None = None  # the variable with the key that each request carries
+    cache_block_tokens: int | None = None  # the prefix cache has whole blocks of so many; None: not known
 
 
 @dataclass(frozen=True)
 class RunInputs:
-    """What a night gives a run beside its scenario and seed: a trace's arrivals, its part of recorded conversations."""
+    """What a night gives a run beside its scenario and seed: a trace's requests, its part of recorded conversations."""
 
-    arrivals_s: tuple[float, ...] | None = None
+    trace: tuple[Replayed, ...] | None = None
     conversations: ConversationShare | None = None
 
 

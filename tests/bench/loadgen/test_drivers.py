@@ -1,5 +1,6 @@
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from bench.suite.parse import parse_suite
 from bench.suite.prompts import Prompts
 from bench.suite.scenario import Scenario
 from bench.suite.source import SuiteSource
+from bench.suite.traces.window import Replayed
 from bench.suite.workload import Workload
 from tests.bench.builders import OPEN, SCENARIO, with_workload
 
@@ -187,12 +189,39 @@ def test_each_kind_of_prompt_is_planned_with_its_own_keys_and_endpoint(prompts: 
     assert plan["prompts"] == {"input_tokens": 128, "seed": 3, **planned}
 
 
+RECORDED = (
+    Replayed(0.0, 5, (("block 7", 100),)),
+    Replayed(0.5, 6, (("block 7", 64), ("prompt 1", 7))),
+)
+
+
 def test_the_arrivals_of_a_trace_stand_in_the_plan() -> None:
     work = Workload(isl=128, osl=64, request_count=2, arrivals="trace", trace="a.csv")
 
-    plan = meter_plan(with_workload(work), TARGET, 3, 120.0, RunInputs(arrivals_s=(0.0, 0.5)))
+    plan = meter_plan(with_workload(work), TARGET, 3, 120.0, RunInputs(trace=RECORDED))
 
     assert plan["load"] == {"kind": "trace", "arrivals_s": [0.0, 0.5]}
+    assert plan["prompts"]["kind"] == "random"
+
+
+def test_the_requests_of_a_trace_with_lengths_stand_in_the_plan_with_their_parts_as_numbers() -> None:
+    work = Workload(isl=128, osl=64, request_count=2, arrivals="trace", trace="a.jsonl", trace_format="mooncake")
+    target = replace(TARGET, cache_block_tokens=16)
+
+    plan = meter_plan(with_workload(work), target, 3, 120.0, RunInputs(trace=RECORDED))
+
+    assert plan["prompts"] == {
+        "kind": "replay",
+        "input_tokens": 128,
+        "token_low": 264,
+        "token_high": TARGET.vocab_size,
+        "seed": 3,
+        "requests": [
+            {"output_tokens": 5, "parts": [[0, 100]]},
+            {"output_tokens": 6, "parts": [[0, 64], [1, 7]]},
+        ],
+    }
+    assert plan["cache_block_tokens"] == 16
 
 
 def _planning(*counts: Row) -> PlannedTokens | None:

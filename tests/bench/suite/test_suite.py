@@ -299,6 +299,11 @@ def test_a_suite_without_scenarios_is_refused() -> None:
         ("concurrency = 4\nworkers = 5", "5 workers are more than the concurrency of 4"),
         ('arrivals = "trace"', 'trace needs arrivals = "trace"'),
         ('concurrency = 4\ntrace = "a.csv"', 'trace needs arrivals = "trace"'),
+        ("concurrency = 4\ntrace_speed = 2.0", "trace_format, trace_speed and trace_from_s need trace"),
+        (
+            'arrivals = "trace"\ntrace = "a.csv"\ntrace_format = "azure"\nprompts = { form = "chat" }',
+            "a trace of the format azure sets the prompts",
+        ),
         (f'concurrency = 4\ntrace_sha256 = "{"0" * 64}"', 'trace needs arrivals = "trace"'),
         ('concurrency = 4\narrivals = "trace"\ntrace = "a.csv"', "the trace file sets the arrivals"),
         ('request_rate_per_s = 4\narrivals = "trace"\ntrace = "a.csv"', "the trace file sets the arrivals"),
@@ -622,8 +627,17 @@ def test_where_a_file_lies_does_not_move_the_id() -> None:
     assert _asking(TALKS | {"file": "elsewhere/talks.json"}) == _asking(TALKS)
 
 
-def test_what_a_trace_holds_moves_the_id() -> None:
-    other = Workload.model_validate(TRACE | {"trace_sha256": "1" * 64})
+REPLAY_MOVES: list[dict[str, object]] = [
+    {"trace_sha256": "1" * 64},
+    {"trace_format": "azure"},
+    {"trace_speed": 2.0},
+    {"trace_from_s": 1.0},
+]
+
+
+@pytest.mark.parametrize("change", REPLAY_MOVES)
+def test_what_a_trace_holds_and_how_it_is_replayed_moves_the_id(change: dict[str, object]) -> None:
+    other = Workload.model_validate(TRACE | change)
 
     assert with_workload(other).scenario_id != with_workload(Workload.model_validate(TRACE)).scenario_id
 
@@ -635,7 +649,8 @@ def test_every_key_of_the_prompts_is_either_a_place_or_seen_to_move_the_id() -> 
 def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() -> None:
     of_open_loops = {("workload", name) for name in ("request_rate_per_s", "arrivals", "burstiness", "load_s")}
     moved = {path for path, _ in MOVES} | of_open_loops
-    moved |= {("workload", name) for name in ("prompts", "trace_sha256", "command")}
+    moved |= {("workload", name) for name in ("prompts", "command")}
+    moved |= {("workload", name) for change in REPLAY_MOVES for name in change}
     moved |= {("engine", name) for name in ("install", "image")}
     labels = {("model", "name"), ("machine", "name"), ("workload", "trace")} | {("machine", name) for name in RENTING}
     labels |= {("model", name) for name in KEEPING} | {("engine", name) for name in TRACING}

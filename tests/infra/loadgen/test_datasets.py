@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +19,9 @@ from bench.record import NightRecord, PlannedRun
 from bench.suite.parse import parse_suite
 from bench.suite.source import SuiteSource
 from bench.suite.suite import Suite
+from bench.suite.workload import Workload
 from infra.loadgen.datasets import find_inputs, read_inputs, require_conversations
+from infra.loadgen.trace_files import read_trace
 from meter.plan import Plan, parse_plan
 from meter.prepare import prepare
 from tests.bench.builders import STARTED_AT
@@ -55,6 +59,18 @@ arrivals = "trace"
 trace = "arrivals.csv"
 request_count = 2
 warmup_count = 1
+"""
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
+MOONCAKE = """
+[[scenarios]]
+name = "mooncake"
+isl = 3000
+osl = 32
+arrivals = "trace"
+trace = "mooncake.jsonl"
+trace_format = "mooncake"
+request_count = 24
 """
 
 
@@ -155,6 +171,39 @@ def test_a_trace_reaches_the_meter_from_its_first_arrival_on(tmp_path: Path) -> 
     night = _night(_suite(tmp_path, TRACE))
 
     assert _plan(night, night.runs[0]).load.arrivals_s == (0.0, 0.0, 1.5)
+
+
+def test_a_trace_with_lengths_and_hashes_reaches_the_meter_whole(tmp_path: Path) -> None:
+    (tmp_path / "mooncake.jsonl").write_text((TRACES / "mooncake.jsonl").read_text())
+    night = _night(_suite(tmp_path, MOONCAKE))
+
+    plan = _plan(night, night.runs[0])
+    prompts = [json.loads(one.payload.partition(b"\r\n\r\n")[2])["prompt"] for one in prepare(plan, "h:1", "id")]
+
+    recorded = [json.loads(line) for line in (TRACES / "mooncake.jsonl").read_text().splitlines()]
+    assert [len(prompt) for prompt in prompts] == [row["input_length"] for row in recorded]
+    assert [request["output_tokens"] for request in plan.prompts.requests] == [row["output_length"] for row in recorded]
+    assert prompts[0][:1024] == prompts[1][:1024] != prompts[3][:1024]
+    assert prompts[0][1024:] != prompts[1][1024:]
+
+
+def test_a_trace_is_read_line_by_line_and_no_further_than_its_window(tmp_path: Path) -> None:
+    """A trace of hundreds of gigabytes, nearly all of it a hole in the file."""
+    trace = tmp_path / "long.jsonl"
+    row = '{"timestamp": 0, "input_length": 5, "output_length": 5}\n'
+    trace.write_text(row * 3)
+    os.truncate(trace, 300 << 30)
+    work = Workload(isl=32, osl=8, request_count=3, arrivals="trace", trace="x", trace_format="mooncake")
+
+    tracemalloc.start()
+    read = read_trace(work, trace)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(read) == 3
+    assert peak < 1 << 20
+    with pytest.raises(SuiteError, match=r"long\.jsonl:4: the line is longer than 64 MiB"):
+        read_trace(work.model_copy(update={"request_count": 4}), trace)
 
 
 def test_a_file_is_identified_by_its_content_and_not_by_its_path(tmp_path: Path) -> None:
