@@ -396,9 +396,11 @@ def _reap(world: World, seed: int) -> None:
 
 
 def _verdict(world: World, weather: Weather) -> str | None:
-    # The budget limits the lease; the reaper may run a period later, and needs time itself.
+    # The budget limits the lease; the reaper may run a period later, and needs time itself. A night that is taken up
+    # again without its ledger does not know what it has spent, and has its budget once more.
     usd_per_hour = USD_PER_HOUR_MAX + (BESIDE_USD_PER_HOUR if weather.life.beside else 0.0)
-    most_usd = BUDGET_USD + (PERIOD_S + ROUND_S) / 3600 * usd_per_hour
+    budgets = 2 if weather.loses_records and weather.is_resumed else 1
+    most_usd = budgets * BUDGET_USD + (PERIOD_S + ROUND_S) / 3600 * usd_per_hour
     try:
         kept = world.volumes()
         world.must_be_clean(most_usd, kept=tuple(kept))
