@@ -1,11 +1,14 @@
 """First nights as a new user runs them: quiet, and beside two busy processes; and a slow-down of the engine in each.
 
 `python -m benchmarks first_nights` runs ten pairs quiet and ten busy: 40 nights of two to four minutes.
-`python -m benchmarks.first_nights --pairs 1` is the same with fewer. A pair is a night of the local suite, and one
-whose engine was started with flags that give its model more layers; weights are made up in both, so they may differ.
+`python -m benchmarks.first_nights --quiet 2 --busy 1 --into FILE` runs fewer, adds them to the pairs of a file, and
+prints the bars over all of them: so the forty nights fit into several evenings. A pair is a night of the local suite,
+and one whose engine was started with flags that give its model more layers; weights are made up in both, so they may
+differ.
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from benchmarks.bars import Bar, Benchmark, Measured
 from benchmarks.night_overhead import SUITE
 from benchmarks.told_apart import Repeats, slow_down
 from infra.storage.store import nights
+from nights.durable import write_text
 from warehouse.lake.query import run_sql
 
 PAIRS = 10
@@ -130,24 +134,51 @@ def busy_processes() -> Iterator[None]:
                 process.wait()
 
 
+@dataclass
+class Pairs:
+    """Every pair so far, the quiet ones and the busy ones."""
+
+    quiet: list[Pair] = field(default_factory=list)
+    busy: list[Pair] = field(default_factory=list)
+
+    def run(self, quiet: int, busy: int) -> Iterator[None]:
+        """Run so many pairs more, the quiet ones first; each is known when this yields."""
+        for _ in range(quiet):
+            self.quiet.append(run_pair())
+            yield
+        for _ in range(busy):
+            with busy_processes():
+                self.busy.append(run_pair())
+            yield
+
+
 def measure(pairs: int = PAIRS) -> Mapping[str, Measured]:
-    """Run all pairs, the quiet ones first."""
-    quiet = [run_pair() for _ in range(pairs)]
-    with busy_processes():
-        busy = [run_pair() for _ in range(pairs)]
+    """Run all pairs."""
+    found = Pairs()
+    for _ in found.run(pairs, pairs):
+        pass
+    return bars_of(found)
+
+
+def bars_of(pairs: Pairs) -> Mapping[str, Measured]:
+    """The value of each bar, of those that these pairs can tell."""
+    quiet, busy = pairs.quiet, pairs.busy
     every = [night for pair in (*quiet, *busy) for night in (pair.usual, pair.slower)]
     calm = [row for pair in quiet for night in (pair.usual, pair.slower) for row in night.rows]
     wide = [row for pair in busy for night in (pair.usual, pair.slower) for row in night.rows if row["is_wide"]]
-    return {
-        EXITS.name: Measured(_share([night.exit_code == 0 for night in every])),
-        REJECTED.name: Measured(float(sum(row["verdict"] == "rejected" for night in every for row in night.rows))),
-        NAMED.name: Measured(_share([_is_named(row) for row in wide])),
-        ACCEPTED.name: Measured(_share([row["verdict"] == "accepted" for row in calm])),
-        TOLD_QUIET.name: Measured(_share([pair.is_told for pair in quiet])),
-        TOLD_BUSY.name: Measured(_share([pair.is_told for pair in busy])),
-        FIRST_S.name: Measured(max(pair.usual.seconds for pair in quiet)),
-        SECOND_S.name: Measured(max(pair.slower.seconds for pair in quiet)),
+    found = {
+        EXITS: [float(night.exit_code == 0) for night in every],
+        NAMED: [float(_is_named(row)) for row in wide],
+        ACCEPTED: [float(row["verdict"] == "accepted") for row in calm],
+        TOLD_QUIET: [float(pair.is_told) for pair in quiet],
+        TOLD_BUSY: [float(pair.is_told) for pair in busy],
     }
+    values = {bar: sum(known) / len(known) for bar, known in found.items() if known}
+    values[REJECTED] = float(sum(row["verdict"] == "rejected" for night in every for row in night.rows))
+    if quiet:
+        values[FIRST_S] = max(pair.usual.seconds for pair in quiet)
+        values[SECOND_S] = max(pair.slower.seconds for pair in quiet)
+    return {bar.name: Measured(value) for bar, value in values.items()}
 
 
 def _is_named(row: Mapping[str, Any]) -> bool:
@@ -155,21 +186,32 @@ def _is_named(row: Mapping[str, Any]) -> bool:
     return row["verdict"] == "suspect" and "busy_host" in row["said"] and any(name in row["said"] for name in BUSY)
 
 
-def _share(known: list[bool]) -> float:
-    return sum(known) / len(known) if known else 1.0
-
-
 BENCHMARK = Benchmark("first_nights", BARS, measure, is_slow=True)
 
 
 def main() -> None:
-    """Print the value of each bar, of fewer pairs."""
+    """Print the value of each bar, of all pairs that a file holds."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=1)
-    found = measure(parser.parse_args().pairs)
-    for bar in BARS:
+    parser.add_argument("--quiet", type=int, default=0, help="pairs to run")
+    parser.add_argument("--busy", type=int, default=0, help="pairs to run beside two busy processes")
+    parser.add_argument("--into", type=Path, required=True, help="the file of pairs")
+    asked = parser.parse_args()
+    pairs = read_pairs(asked.into)
+    for _ in pairs.run(asked.quiet, asked.busy):
+        write_text(asked.into, json.dumps(asdict(pairs)))
+    print(f"{len(pairs.quiet)} quiet pairs, {len(pairs.busy)} busy ones")
+    found = bars_of(pairs)
+    for bar in (one for one in BARS if one.name in found):
         value = found[bar.name].value
         print(f"{bar.name}: {value:.3g} {bar.unit} ({bar.direction} {bar.limit:g}): {bar.what}")
+
+
+def read_pairs(path: Path) -> Pairs:
+    """The pairs of a file, none where there is no file yet."""
+    held = json.loads(path.read_text()) if path.exists() else {}
+    return Pairs(
+        **{kind: [Pair(*(Night(**night) for night in pair.values())) for pair in kept] for kind, kept in held.items()}
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,24 @@
 """A slow-down between two nights is told from noise by its interval, and the busy processes have the names they say."""
 
+import json
 import subprocess
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
-from benchmarks.first_nights import BUSY, busy_processes
+from benchmarks.first_nights import (
+    ACCEPTED,
+    BUSY,
+    NAMED,
+    REJECTED,
+    Night,
+    Pair,
+    Pairs,
+    bars_of,
+    busy_processes,
+    read_pairs,
+)
 from benchmarks.told_apart import slow_down
 
 QUIET = {"one": [1.0, 1.01, 0.99], "four": [2.0, 2.02, 1.98]}
@@ -36,3 +50,18 @@ def test_the_busy_processes_run_under_their_names_and_are_ended() -> None:
         assert set(BUSY) <= set(listed)
     listed = subprocess.run(["ps", "-eo", "comm"], capture_output=True, text=True, check=True).stdout.split()
     assert not set(BUSY) & set(listed)
+
+
+def test_pairs_of_several_evenings_are_counted_together(tmp_path: Path) -> None:
+    wide = {"verdict": "suspect", "is_wide": True, "said": "busy_host: busy_cpu took 60 %", "seconds": None}
+    rows = ({"verdict": "accepted", "is_wide": False, "said": "", "seconds": None}, wide)
+    night = Night(0, 100.0, rows)
+    file = tmp_path / "pairs.json"
+    file.write_text(json.dumps(asdict(Pairs([Pair(night, night)], [Pair(night, night)]))))
+
+    found = bars_of(read_pairs(file))
+
+    assert found[ACCEPTED.name].value == 0.5
+    assert found[NAMED.name].value == 1.0
+    assert found[REJECTED.name].value == 0
+    assert bars_of(read_pairs(tmp_path / "none yet")).keys() == {REJECTED.name}
