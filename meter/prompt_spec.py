@@ -7,6 +7,7 @@ from meter.errors import UsageError
 from meter.replay import REQUESTS
 from meter.rules import COUNT, COUNT_OR_0, FLAG, TEXT, Rule, check, one_of
 from meter.words import WORDS
+from meter.written import distinct_count
 
 FORMS = ("tokens", "text", "chat")
 BLOCK_PIXELS = 8  # an image's noise comes in squares of one colour: it still compresses, and is never the same
@@ -48,6 +49,7 @@ class Prompts:
         return self.token_high - self.token_low if self.form == "tokens" else len(WORDS)
 
 
+_TEXT_FORM = one_of("text", "chat")
 _SHA256 = Rule((str,), lambda value: len(value) == SHA256_LENGTH, "a SHA-256 in hexadecimal", is_optional=True)
 _FORM = one_of(*FORMS, is_optional=True)
 _ALWAYS = {"seed": COUNT_OR_0, "input_tokens": COUNT}
@@ -57,8 +59,9 @@ _KINDS: dict[str, dict[str, Rule]] = {
     "shared-prefix": {"form": _FORM, "groups": COUNT, "prefix_tokens": COUNT},
     "multi-turn": {"form": _FORM, "turns": COUNT},
     "images": {"form": one_of("chat"), "width": COUNT, "height": COUNT, "images": COUNT},
+    "written": {"form": _TEXT_FORM},
     "sharegpt": {
-        "form": one_of("text", "chat"),
+        "form": _TEXT_FORM,
         "path": TEXT,
         "sha256": _SHA256,
         "order_seed": replace(COUNT_OR_0, is_optional=True),
@@ -86,6 +89,9 @@ def check_room(prompts: Prompts, count: int) -> None:
         raise UsageError(f"The plan's prompts.share must be below prompts.shares ({prompts.shares}).")
     if prompts.path:
         return
+    if prompts.kind == "written":
+        _check_written(prompts, count)
+        return
     if prompts.symbols < 1:
         raise UsageError("The plan's prompts.token_high must be above prompts.token_low.")
     if prompts.requests and len(prompts.requests) != count:
@@ -104,6 +110,14 @@ def check_room(prompts: Prompts, count: int) -> None:
     if prompts.images:
         blocks = -(-prompts.width // BLOCK_PIXELS) * -(-prompts.height // BLOCK_PIXELS)
         _check_enough(1 << 24, blocks, prompts.images * count, "images")
+
+
+def _check_written(prompts: Prompts, count: int) -> None:
+    if count > distinct_count(prompts.input_tokens):
+        raise UsageError(
+            f"The plan needs {count} distinct prompts, but only {distinct_count(prompts.input_tokens)} written ones of "
+            f"about {prompts.input_tokens} tokens exist: make them longer or send fewer."
+        )
 
 
 def _check_enough(choices: int, places: int, wanted: int, noun: str) -> None:

@@ -10,6 +10,7 @@ from meter.prompt_spec import Prompts
 from meter.replay import Symbols, replayed_prompts
 from meter.sharegpt import Conversation, select_conversations
 from meter.words import WORDS
+from meter.written import written_prompts
 
 ROLES = ("user", "assistant")  # in turns, as in a chat
 
@@ -38,6 +39,9 @@ def make_prompts(prompts: Prompts, count: int, output_tokens: int) -> list[Promp
         ]
     if prompts.kind == "replay":
         return list(_replayed(prompts))
+    if prompts.kind == "written":
+        texts = written_prompts(prompts.seed, prompts.input_tokens, count)
+        return [_as_text(prompts, text, f"{prompts.seed}.{at}", output_tokens) for at, text in enumerate(texts)]
     draw = Drawing(prompts)
     if prompts.kind == "images":
         pictures = image_urls(prompts, count)
@@ -145,11 +149,12 @@ def _with_images(prompts: Prompts, drawn: Symbols, urls: list[str], output_token
 
 
 def _recorded(prompts: Prompts, conversation: Conversation, output_tokens: int) -> Prompt:
-    is_chat = prompts.form == "chat"
-    parts = (
-        {"messages": [{"role": ROLES[0], "content": conversation.prompt}]}
-        if is_chat
-        else {"prompt": conversation.prompt}
-    )
     wanted = output_tokens if prompts.output == "asked" else min(conversation.answer_tokens, output_tokens)
-    return Prompt(parts, conversation.conversation_id, wanted, tokens=None, cached_tokens=None)
+    return _as_text(prompts, conversation.prompt, conversation.conversation_id, wanted)
+
+
+def _as_text(prompts: Prompts, text: str, prompt_id: str, output_tokens: int) -> Prompt:
+    """Send a text of which only the server's tokenizer knows the length."""
+    is_chat = prompts.form == "chat"
+    parts = {"messages": [{"role": ROLES[0], "content": text}]} if is_chat else {"prompt": text}
+    return Prompt(parts, prompt_id, output_tokens, tokens=None, cached_tokens=None)

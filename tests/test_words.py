@@ -32,7 +32,7 @@ OURS = sorted({*PACKAGES, "meter"})
 # These state facts of other projects or of earlier times in their words, and are never edited.
 KEPT = {"METHOD.md", "CHANGELOG.md", "docs/reference/published-verdicts.md"}
 # A prompt, whose every token is part of the measured answers, and patterns of other programs' logs.
-OTHERS = {"bench/quality/passage.py", "bench/engines/vllm_failures.py", "meter/words.py"}
+OTHERS = {"bench/quality/passage.py", "bench/engines/vllm_failures.py", "meter/words.py", "meter/passages.py"}
 
 
 def odd_words(text: str) -> list[str]:

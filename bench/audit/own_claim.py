@@ -8,6 +8,7 @@ import numpy as np
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Device, Metric, RequestSeries
 from bench.engines.config import memory_share, parallel_sizes, parse_flags
+from bench.engines.speculation import speculation_of
 from bench.engines.used_gpus import used_gpus
 from bench.loadgen.batch_report import BatchReport
 from bench.loadgen.report import LoadReport
@@ -33,7 +34,7 @@ def claim_of(
     What the server counted is not in it: a night's own rules reconcile that to the token.
     `row` has the units of the table of measurements; `sha256` is that of record.json.
     """
-    asked = _asked(record)
+    asked = replace(_asked(record), spec_tokens_per_step=row.get("spec_acceptance_length"))
     lineage = ClaimSource(row["run_id"], sha256, "", FORMAT, record.record_version, "nightbench", None)
     return Claim(
         lineage=lineage,
@@ -76,6 +77,7 @@ def _asked(record: RunRecord) -> ClaimedConfig:
         isl=None if work.is_replay else float(work.isl),
         osl=None if work.is_replay else float(work.osl),
         has_distinct_prompts=(work.prompts.kind == "random" and not work.is_replay) or None,
+        is_speculative=speculation_of(scenario.engine.flags) is not None or None,
         concurrency=None if work.is_offline else work.concurrency,
         batch=work.concurrency if work.is_offline else None,
         request_rate_per_s=work.request_rate_per_s,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bench.catalog.catalog import Catalog
 from bench.catalog.rows import MachineKind
+from bench.cost.draft import draft_gib
 from bench.cost.replica import replica_of
 from bench.engines.config import memory_share, parallel_sizes, parse_flags
 from bench.physics import GIB, expert_bytes, needed_gib, room_gib
@@ -65,4 +66,6 @@ def _fit_on(suite: Suite, runs: Sequence[PlannedRun], size: MachineKind | None, 
     needed = max(
         needed_gib(model, group, math.ceil((load.concurrency or 1) / replicas), load.context_tokens) for load in loads
     )
+    held = max(math.ceil((load.concurrency or 1) / replicas) * load.context_tokens for load in loads)
+    needed += draft_gib(suite.engine, model, group, catalog, held)
     return Fit(needed - elsewhere_gib, room_gib(group, memory_share(flags) or USUAL_MEMORY_SHARE))

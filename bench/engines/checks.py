@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from bench.catalog.rows import CatalogModel
 from bench.engines.config import EngineConfig
+from bench.engines.speculation import speculation_in
 
 FULLEST = 0.95  # of a GPU's memory, from which on graphs find no room
 AITER_MLA_HEADS = (16, 128)
@@ -169,6 +170,18 @@ def _quick_reduce(config: EngineConfig) -> str | None:
     return f"VLLM_ROCM_QUICK_REDUCE_QUANTIZATION={value}" if value != "NONE" else None
 
 
+def _speculation_config(config: EngineConfig) -> str | None:
+    asked = speculation_in(config.flags)
+    return asked.problem if asked else None
+
+
+def _speculation_own_head(config: EngineConfig) -> str | None:
+    asked, model = speculation_in(config.flags), config.model
+    if model is None or asked is None or not asked.is_own_head or asked.draft_model or "MTP" in (model.note or ""):
+        return None
+    return f"{asked.method} speculation of {model.model}"
+
+
 CHECKS: dict[str, Callable[[EngineConfig], str | None]] = {
     "heads_per_gpu": _heads_per_gpu,
     "kv_heads_per_gpu": _kv_heads_per_gpu,
@@ -189,4 +202,6 @@ CHECKS: dict[str, Callable[[EngineConfig], str | None]] = {
     "nccl_one_gpu": _nccl_one_gpu,
     "nccl_graph_hang": _nccl_graph_hang,
     "quick_reduce": _quick_reduce,
+    "speculation_config": _speculation_config,
+    "speculation_own_head": _speculation_own_head,
 }

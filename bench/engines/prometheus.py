@@ -1,6 +1,6 @@
 """The numbers of an engine in a Prometheus text, and how far its counters moved."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -9,15 +9,15 @@ from prometheus_client.samples import Sample
 _LEFT_OUT = ("_created", "_bucket")
 
 
-def sums(metrics: str, prefix: str, reason_label: str | None = None) -> dict[str, float]:
+def sums(metrics: str, prefix: str, by: Sequence[str] = ()) -> dict[str, float]:
     """Counters and gauges whose name begins with `prefix` and a colon, summed over their labels, by the rest of it.
 
-    A metric with the label `reason_label` is also given for each of its values: `request_success_total.length`.
+    A metric with a label of `by` is also given for each of its values: `request_success_total.length`.
     """
     found: dict[str, float] = {}
     for sample in _samples(metrics, f"{prefix}:"):
-        name, reason = sample.name.removeprefix(f"{prefix}:"), sample.labels.get(reason_label or "")
-        for key in (name, f"{name}.{reason}") if reason else (name,):
+        name = sample.name.removeprefix(f"{prefix}:")
+        for key in (name, *(f"{name}.{sample.labels[label]}" for label in by if label in sample.labels)):
             found[key] = found.get(key, 0.0) + sample.value
     return found
 

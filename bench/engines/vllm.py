@@ -143,6 +143,7 @@ def attention_backend(log: str) -> str | None:
 def counters(metrics: str) -> dict[str, float]:
     """Its counters and gauges in a Prometheus text, summed over their labels, without the prefix `vllm:`.
 
-    `request_success_total` is also given by reason, as `request_success_total.length` and so on.
+    `request_success_total` is also given by reason, as `request_success_total.length` and so on, and accepted draft
+    tokens by their position in the draft, from 0.
     """
-    return prometheus.sums(metrics, PREFIX, "finished_reason")
+    return prometheus.sums(metrics, PREFIX, ("finished_reason", "position"))

@@ -30,7 +30,8 @@ class Scenario(Frozen):
         """Hash of everything that can move a number; labels and settings at their default are left out of it."""
         labels: dict[str, Any] = {"name": True, "model": {"name"} | KEEPING, "machine": RENTING}
         labels["engine"] = TRACING
-        labels["workload"] = {"trace": True, "prompts": {"file"}}  # files count by their content
+        # Files count by their content, and what the suite allows moves no number.
+        labels["workload"] = {"trace": True, "random_speculation": True, "prompts": {"file"}}
         return _digest(self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=labels))
 
     @property

@@ -39,6 +39,8 @@ class Workload(Frozen):
     command: Command | None = None  # of the driver `command`
     workers: int = Field(default=1, ge=1)  # processes of the load, a core each; use more if `client_bound`
     prompts: Prompts = Prompts()  # what is sent
+    # An engine that speculates may have random prompts. What it guesses of them says nothing about real text.
+    random_speculation: bool = False
     # A recorded trace, beside the suite. With lengths in it, `isl` and `osl` are the most that a request may have.
     trace: str | None = None
     # What the file is; `arrivals` has times only: CSV with a column `arrival_s` in seconds, or JSONL with that key.

@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.engines.by_name import ENGINES
 from bench.engines.ladder import require_rungs
 from bench.engines.require import require_engines
+from bench.engines.speculative_load import with_real_prompts
 from bench.errors import SuiteError, UsageError
 from bench.loadgen.drivers.require_engine import require_driver_engines
 from bench.machine_nights import shares_of
@@ -77,6 +78,7 @@ def parse_suite_file(path: Path) -> tuple[Suite, SuiteSource]:
     source = read_source(path)
     suite = parse_source(source)
     require_engines(suite, source)
+    suite = with_real_prompts(suite, source)
     require_driver_engines(suite, source)
     _require_folder(suite, source)
     if suite.local is not None:

@@ -26,6 +26,17 @@ class WorkloadKind:
 
 KINDS: tuple[WorkloadKind, ...] = (
     WorkloadKind(
+        name="speculation",
+        keys=("engine.flags", 'prompts.kind = "written"', "random_speculation"),
+        engines=("vllm", "sglang", "llama.cpp"),
+        metrics=(
+            *("measurements.spec_acceptance_length", "measurements.spec_acceptance_rate"),
+            "measurements.spec_acceptance_1",
+        ),
+        rules=("speculation_on_random_prompts", "speculation_idle", "acceptance_impossible"),
+        runs=("tests/flows/test_real_workloads.py::test_n_grams_are_accepted_on_the_real_engine",),
+    ),
+    WorkloadKind(
         name="recorded arrivals",
         keys=('arrivals = "trace"', "trace"),
         engines=OPENAI_ENGINES,

@@ -21,6 +21,7 @@ from warehouse.report.figures import Picture, csv_of, drawn, save_script
 from warehouse.report.markup import ICON, NOTHING, document, joined, page_links, part, shown, table_html
 from warehouse.report.night.pictures_of import pictures_of
 from warehouse.report.night.sentence import sentence
+from warehouse.report.night.workloads import workload_rows
 from warehouse.report.night_line import night_line
 from warehouse.report.night_trends import SAID, trends_html
 from warehouse.report.simulated import simulated_note
@@ -206,6 +207,7 @@ def _to_read(content: _Content, address: Address) -> Iterator[tuple[str, Markup]
     yield from content.pictures
     yield "Trends", content.trends
     yield "Results", table_html(_known(content.results)) + csv_of(f"{content.night}-results", content.results)
+    yield "Numbers of single kinds of workload", table_html(workload_rows(content.measurements))
     yield "Failures", table_html(content.failures) or Markup("<p>Every planned run was measured.</p>")
     yield "Findings", table_html(content.findings) or Markup("<p>No findings.</p>")
     yield "Expectations that do not hold", table_html(_unmet(content))

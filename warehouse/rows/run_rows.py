@@ -37,6 +37,7 @@ from warehouse.rows.request_rows import requests_table
 from warehouse.rows.row_ids import blank_row, run_ids
 from warehouse.rows.run_folder import RunFiles, RunId
 from warehouse.rows.sample_rows import scrapes_of, server_samples_table, telemetry_table
+from warehouse.rows.workload_results import speculation
 from warehouse.schema.columns import PARTITION, arrow_schema
 from warehouse.schema.row import Row
 
@@ -80,6 +81,7 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
         scrapes = scrapes_of(samples)
         row |= measured(report, deltas, row["usd_per_hour"])
         row |= listed_cost(record, report)
+        row |= speculation(deltas)
         row |= goodput(report.requests, record.slo)
         row |= answers(record)
         row |= intervals(report, row)

@@ -6,6 +6,7 @@ from warehouse.schema.claim_columns import DEVICE_COLUMNS
 from warehouse.schema.column import Column
 from warehouse.schema.metric_columns import METRIC_COLUMNS
 from warehouse.schema.shared_columns import IDS, PRICE, WITHDRAWN
+from warehouse.schema.workload_columns import SPECULATION_ASKED, WORKLOAD_COLUMNS
 
 _LABELS = (
     Column("suite", "text", "name of the suite"),
@@ -43,7 +44,7 @@ _ASKED = (
     Column("engine_version_asked", "text", "engine version that the suite requests"),
     Column("engine_flags", "texts", "extra arguments of the engine, in order"),
     Column("max_model_len", "integer", "requested context length", "tokens", low=1),
-    Column("prompts", "text", "kind of prompt: random, shared-prefix, multi-turn, images or sharegpt"),
+    Column("prompts", "text", "kind of prompt: random, shared-prefix, multi-turn, images, sharegpt or written"),
     Column(
         "prompt_form",
         "text",
@@ -69,6 +70,7 @@ _ASKED = (
     Column("driver", "text", "load driver: meter, vllm-bench, vllm-rs-bench, vllm-throughput or vllm-latency"),
     Column("request_count", "integer", "number of requests to measure", low=1),
     Column("warmup_count", "integer", "number of warm-up requests, not measured", low=0),
+    *SPECULATION_ASKED,
     Column("min_duration_s", "number", "minimum duration that the suite requests", "s", low=0),
     Column("min_requests_per_slot", "number", "minimum requests per concurrency slot that the suite requests", low=0),
     Column("max_other_cpu_share", "number", "CPU time that the suite allows other processes", "share", low=0, high=1),
@@ -206,5 +208,16 @@ _GPUS = (
 )
 
 MEASUREMENT_COLUMNS = (
-    *(*IDS, *_LABELS, *_ASKED, *_FOUND, *METRIC_COLUMNS, *PRICE, *_GPUS, *EVIDENCE_COLUMNS, *_LINEAGE),
+    *(
+        *IDS,
+        *_LABELS,
+        *_ASKED,
+        *_FOUND,
+        *METRIC_COLUMNS,
+        *WORKLOAD_COLUMNS,
+        *PRICE,
+        *_GPUS,
+        *EVIDENCE_COLUMNS,
+        *_LINEAGE,
+    ),
 )

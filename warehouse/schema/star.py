@@ -4,6 +4,8 @@ A row of a dimension is one combination of these columns; its key is a hash of t
 load gives it the same key.
 """
 
+from warehouse.schema.workload_columns import WORKLOAD_METRICS
+
 METRICS = (
     "request_throughput_per_s",
     "output_throughput_tok_per_s",
@@ -34,6 +36,7 @@ METRICS = (
     "e2el_p99_ms",
     "usd_per_mtok_output",
     "cold_start_s",
+    *WORKLOAD_METRICS,
 )
 
 DIMENSIONS: dict[str, tuple[str, ...]] = {

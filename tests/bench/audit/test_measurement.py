@@ -32,6 +32,7 @@ from tests.bench.builders import (
     open_loop,
 )
 
+KINDS = {"is_speculative"}  # columns that say of a run that it has a kind of workload with rules of its own
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
 
@@ -101,7 +102,8 @@ def _statuses(run: Measured) -> dict[str, Status]:
     loop, driver = loop_of(run.record), run.record.asked.workload.driver
     exact = run.record.asked.workload.prompts.has_exact_length
     rules = [rule for rule in NIGHT_RULES if rule.applies(loop, driver, is_exact=exact)]
-    return {rule.code: judge(rule, columns[rule.column]) for rule in rules}
+    others = {rule.column for rule in rules if rule.only_where in KINDS and columns[rule.column] is None}
+    return {rule.code: judge(rule, columns[rule.column]) for rule in rules if rule.column not in others}
 
 
 def _verdict(statuses: Mapping[str, Status]) -> str:
@@ -294,6 +296,19 @@ def _moving(name: str, factor: float, more: float = 0.0) -> Mutation:
     return lambda run: run.with_deltas(**{name: (run.deltas or {})[name] * factor + more})
 
 
+def _drafting(accepted: float, drafts: float = 100.0) -> Mutation:
+    """The same run, whose server's counters show these drafts of three tokens."""
+    moved = {"drafts": drafts, "draft_tokens": 3 * drafts, "accepted_tokens": accepted}
+    return lambda run: run.with_deltas(**{f"spec_decode_num_{name}_total": count for name, count in moved.items()})
+
+
+def _speculating(run: Measured) -> Measured:
+    """The same run of an engine that drafts three tokens of written prompts, half of which are accepted."""
+    asked = _starting("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3}')(run)
+    return _drafting(150.0)(_asking(prompts={"kind": "written", "form": "text"})(asked))
+
+
+SPECULATING = _speculating(STEADY)
 WARNS: list[tuple[str, Measured, Mutation]] = [
     ("failure_rate", STEADY, _failing(2)),
     ("incomplete", STEADY, _planning(41)),
@@ -334,6 +349,7 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("numerics_changed_since", STEADY, _answering(before=OTHER_WORDS, after=OTHER_WORDS)),
     ("quality_below", STEADY, _answering(before=_likely(-2.02), after=_likely(-2.02))),
     ("quality_below_tasks", STEADY, _storing(score=0.5)),
+    ("speculation_idle", SPECULATING, _drafting(0.0, drafts=0.0)),
 ]
 FAILS: list[tuple[str, Measured, Mutation]] = [
     ("failure_rate", STEADY, _failing(3)),
@@ -370,6 +386,8 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("quality_below", STEADY, _answering(before=_likely(-2.06), after=_likely(-2.06))),
     ("quality_below_tasks", STEADY, _storing(score=0.4)),
     ("quality_below_floor", STEADY, _storing(score=0.29)),
+    ("speculation_on_random_prompts", SPECULATING, _asking(prompts={"kind": "random"})),
+    ("acceptance_impossible", SPECULATING, _drafting(301.0)),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}
 

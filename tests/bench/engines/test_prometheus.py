@@ -14,7 +14,7 @@ def test_a_sample_with_a_time_stamp_is_read() -> None:
 def test_a_label_may_hold_a_brace_or_a_quote() -> None:
     text = 'vllm:request_success_total{model="a}\\"b",finished_reason="length"} 2\n'
 
-    found = prometheus.sums(text, "vllm", "finished_reason")
+    found = prometheus.sums(text, "vllm", ("finished_reason",))
 
     assert found == {"request_success_total": 2.0, "request_success_total.length": 2.0}
 

@@ -173,6 +173,28 @@ CASES: dict[str, tuple[list[EngineConfig], list[EngineConfig]]] = {
         [config(version="0.6.3.post2", tp_size=8, **env(NCCL_MIN_NCHANNELS="112"))],
         [config(version="0.6.4", tp_size=8, **env(NCCL_MIN_NCHANNELS="112")), config(version="0.6.3", tp_size=8)],
     ),
+    "speculation_config": (
+        [
+            config(**flag("--speculative-config", "{ngram}")),
+            config(**flag("--speculative-config", "[]")),
+            config(**flag("--speculative-config", "{}")),
+            config(**flag("--speculative-config", '{"method": "ngram"}')),
+            config(**flag("--speculative-config", '{"method": "eagle3", "num_speculative_tokens": 3}')),
+        ],
+        [
+            config(),
+            config(**flag("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3}')),
+            config(**flag("--speculative-config", '{"model": "meta-llama/Llama-3.2-1B", "num_speculative_tokens": 3}')),
+            config(flags={"--speculative-config.method": "ngram", "--speculative-config.num-speculative-tokens": "3"}),
+        ],
+    ),
+    "speculation_own_head": (
+        [config(**flag("--speculative-config", '{"method": "mtp", "num_speculative_tokens": 1}'))],
+        [
+            deepseek(flags={"--block-size": "1", "--speculative-config": '{"method": "deepseek_mtp"}'}),
+            config(**flag("--speculative-config", '{"method": "ngram", "num_speculative_tokens": 1}')),
+        ],
+    ),
     "quick_reduce": (
         [config(**env(VLLM_ROCM_QUICK_REDUCE_QUANTIZATION="INT4"))],
         [config(**env(VLLM_ROCM_QUICK_REDUCE_QUANTIZATION="NONE")), config()],

@@ -652,7 +652,9 @@ def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() ->
     moved |= {("workload", name) for name in ("prompts", "command")}
     moved |= {("workload", name) for change in REPLAY_MOVES for name in change}
     moved |= {("engine", name) for name in ("install", "image")}
-    labels = {("model", "name"), ("machine", "name"), ("workload", "trace")} | {("machine", name) for name in RENTING}
+    labels = {("model", "name"), ("machine", "name"), ("workload", "trace"), ("workload", "random_speculation")} | {
+        ("machine", name) for name in RENTING
+    }
     labels |= {("model", name) for name in KEEPING} | {("engine", name) for name in TRACING}
     the_only_one = {("engine", "name")}
     fields = {

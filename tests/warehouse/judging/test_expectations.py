@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bench import wording
 from bench.audit.rules import BY_COLUMN, NIGHT_RULES, Rule, Status, judge, verdict
+from tests.bench.audit.test_measurement import KINDS
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
 from warehouse.judging.expectations import ExpectationResult, checks, frame_of, validate
@@ -66,7 +67,11 @@ def judged_cases(good_rows: dict[str, Row]) -> Judgement:
 
 
 def _spoiled(good_rows: dict[str, Row], rule: Rule, status: str, value: float) -> Row:
-    asked = {rule.only_where: ["gsm8k"]} if rule.only_where in ("lm_eval_tasks", "lm_eval_floors") else {}
+    asked: Row = {rule.only_where: ["gsm8k"]} if rule.only_where in ("lm_eval_tasks", "lm_eval_floors") else {}
+    if rule.only_where in KINDS:  # the other rules of that kind pass
+        kin = [one for one in NIGHT_RULES if one.only_where == rule.only_where]
+        asked = {one.column: next(bound for bound in one.passing if bound is not None) for one in kin}
+        asked |= {rule.only_where: True}
     return good_rows[_loop(rule)] | asked | {"run_id": f"{rule.code}-{status}", rule.column: value}
 
 
@@ -229,6 +234,7 @@ def test_great_expectations_says_what_the_audit_says(
         good_rows["closed"]
         | evidence
         | {"lm_eval_tasks": ["gsm8k"], "lm_eval_floors": ["gsm8k acc,none >= 0.5"], "run_id": f"r{at}"}
+        | dict.fromkeys(KINDS, True)
         | {"arrivals": arrivals, "driver": driver, "prompt_form": form}
         for at, (evidence, arrivals, driver, form) in enumerate(frames)
     ]

@@ -11,6 +11,7 @@ from bench.audit.rules.night.load import LOAD_RULES
 from bench.audit.rules.night.numbers import NUMBER_RULES
 from bench.audit.rules.night.requested import REQUESTED_RULES
 from bench.audit.rules.night.server import SERVER_RULES
+from bench.audit.rules.night.speculation import SPECULATION_RULES
 from bench.audit.rules.rule import Rule
 
 NIGHT_RULES: tuple[Rule, ...] = (
@@ -19,6 +20,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     *REQUESTED_RULES,
     *SERVER_RULES,
     *ENDPOINT_RULES,
+    *SPECULATION_RULES,
     *STATISTICS_RULES,
     *CLIENT_RULES,
     *HOST_RULES,

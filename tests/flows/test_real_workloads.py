@@ -1,0 +1,92 @@
+"""Each kind of workload beyond plain prompts, once on the real vLLM on CPU."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.flows.conftest import NightFixture, end_all, live_in, make_house, run_nightly, trust_the_client
+from tests.flows.real_engine import with_python
+
+pytestmark = [pytest.mark.matrix, pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
+
+SUITE = """
+name = "workloads"
+repeats = 1
+ready_timeout_s = 300
+request_timeout_s = 120
+run_timeout_s = 300
+
+[model]
+name = "tiny"
+source = "generated:tiny?seed=0"
+
+[engine]
+version = "0.32.0"
+max_model_len = 2048
+flags = ["--dtype", "bfloat16", "--enforce-eager", "--no-enable-prefix-caching"]
+environment = { VLLM_CPU_KVCACHE_SPACE = "1", TORCHDYNAMO_DISABLE = "1" }
+
+[quality]
+min_duration_s = 0.2
+min_requests_per_slot = 2
+max_other_cpu_share = 1.0
+
+"""
+N_GRAMS = """
+[[scenarios]]
+name = "n-grams"
+isl = 96
+osl = 500
+concurrency = 2
+request_count = 6
+warmup_count = 1
+engine.flags = ["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3}']
+"""
+
+
+@pytest.fixture(scope="module")
+def measured(
+    tmp_path_factory: pytest.TempPathFactory, engine: str, quick_engine: Path, prefect_home: Path, prefect_api: None
+) -> Iterator[NightFixture]:
+    """One night with a scenario of each kind."""
+    del prefect_api
+    house = make_house(tmp_path_factory.mktemp("workloads"), prefect_home)
+    house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(with_python(quick_engine, engine, house.data.parent / "bin"))
+    house.suite.write_text(SUITE + N_GRAMS)
+    with pytest.MonkeyPatch.context() as patch:
+        live_in(house, patch)
+        trust_the_client(patch)
+        run_nightly(house)
+        yield house
+    end_all(house)
+
+
+def _row(house: NightFixture, scenario: str, *columns: str) -> dict[str, object]:
+    sql = f"SELECT outcome, reason, {', '.join(columns)} FROM measurements WHERE scenario = '{scenario}'"
+    (row,) = json.loads(house.call("sql", sql, "--json").stdout)
+    assert (row.pop("outcome"), row.pop("reason")) == ("measured", None)
+    return dict(row)
+
+
+def _doubts(house: NightFixture, scenario: str) -> set[str]:
+    sql = (
+        "SELECT DISTINCT code FROM findings JOIN measurements USING (night, run_id) "
+        f"WHERE scenario = '{scenario}' AND status IN ('WARN', 'FAIL')"
+    )
+    return {row["code"] for row in json.loads(house.call("sql", sql, "--json").stdout)}
+
+
+def test_n_grams_are_accepted_on_the_real_engine(measured: NightFixture) -> None:
+    numbers = ("spec_acceptance_length", "spec_acceptance_1", "spec_acceptance_3")
+    row = _row(measured, "n-grams", "prompts", "spec_method", "server_spec_drafts", *numbers)
+
+    length, first, third = (row[name] for name in numbers)
+    assert (row["prompts"], row["spec_method"]) == ("written", "ngram")
+    assert isinstance(length, float)
+    assert isinstance(first, float)
+    assert isinstance(third, float)
+    assert 1.0 < length <= 4.0
+    assert first >= third
+    assert _doubts(measured, "n-grams") & {"speculation_on_random_prompts", "speculation_idle"} == set()

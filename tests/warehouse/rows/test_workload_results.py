@@ -1,0 +1,77 @@
+"""The columns of single kinds of workload: each is written, and the night's page shows those that a run has."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.suite.engine import Engine
+from bench.suite.prompts import Prompts
+from tests.warehouse.conftest import NIGHT
+from tests.warehouse.folders import Shape, Told, write_night, write_run
+from warehouse.lake.query import run_sql
+from warehouse.load import load_night
+from warehouse.report.page import write_report
+from warehouse.rows.run_folder import RunId, read_run
+from warehouse.rows.run_rows import run_rows
+from warehouse.rows.workload_results import speculation
+from warehouse.schema.row import Row
+from warehouse.schema.workload_columns import SPECULATION_ASKED, WORKLOAD_COLUMNS
+
+DRAFTS = {
+    "spec_decode_num_drafts_total": 800.0,
+    "spec_decode_num_draft_tokens_total": 2400.0,
+    "spec_decode_num_accepted_tokens_total": 1200.0,
+}
+BY_POSITION = {f"spec_decode_num_accepted_tokens_per_pos_total.{place}": 600.0 - 50 * place for place in range(8)}
+SPECULATING = ("--speculative-config", '{"model": "a/draft", "num_speculative_tokens": 3}')
+
+
+def _night(data: Path, flags: tuple[str, ...], prompts: Prompts) -> Row:
+    """A night of one run with these flags, whose server drafted; its row."""
+    night = write_night(data, NIGHT, {"chat": Shape()})
+    (run,) = night.runs
+    engine = Engine(version="0.32.0", max_model_len=4096, flags=("--no-enable-prefix-caching", *flags))
+    work = run.scenario.workload.model_copy(update={"prompts": prompts})
+    scenario = run.scenario.model_copy(update={"engine": engine, "workload": work})
+    run = run.model_copy(update={"scenario": scenario})
+    (data / "runs" / NIGHT / "night.json").write_text(night.model_copy(update={"runs": (run,)}).model_dump_json())
+    folder = write_run(data, night, run, Shape(), Told(counters=DRAFTS))
+    return run_rows(RunId(NIGHT, scenario.scenario_id, 0), read_run(folder)).measurement
+
+
+def test_every_column_of_a_kind_of_workload_is_written() -> None:
+    assert set(speculation(DRAFTS | BY_POSITION)) == {column.name for column in WORKLOAD_COLUMNS} | {"is_speculative"}
+    assert set(speculation(dict.fromkeys(DRAFTS, 0.0))) == set()
+    assert set(speculation(None)) == set()
+
+
+def test_acceptance_is_counted_and_what_was_requested_stands_beside_it(tmp_path: Path) -> None:
+    row = _night(tmp_path, SPECULATING, Prompts(kind="written", form="text"))
+
+    requested = [row[column.name] for column in SPECULATION_ASKED]
+    assert requested == [True, "draft_model", 3, "a/draft"]
+    assert (row["spec_acceptance_length"], row["spec_acceptance_rate"]) == (2.5, 0.5)
+    assert [row[f"ev_spec_{name}"] for name in ("on_random", "idle", "length_over_max")] == [0.0, 0.0, 2.5 / 4]
+
+
+@pytest.mark.parametrize(
+    ("flags", "prompts", "found"),
+    [
+        (SPECULATING, Prompts(kind="written", form="text"), {}),
+        # The flags do not say so, as an image or a configuration file can: the counters do.
+        ((), Prompts(), {"speculation_on_random_prompts": "FAIL"}),
+    ],
+)
+def test_a_night_on_random_prompts_is_rejected_and_one_on_written_ones_is_shown_with_its_acceptance(
+    tmp_path: Path, flags: tuple[str, ...], prompts: Prompts, found: dict[str, str]
+) -> None:
+    _night(tmp_path, flags, prompts)
+    load_night(tmp_path, NIGHT)
+
+    doubts = "SELECT code, status FROM findings WHERE status IN ('WARN', 'FAIL') AND code LIKE '%specul%'"
+    assert dict(tuple(row) for row in run_sql(tmp_path, doubts).rows) == found
+    page = write_report(tmp_path, NIGHT).read_text()
+    assert ("Numbers of single kinds of workload" in page, "spec acceptance length" in page.replace("_", " ")) == (
+        True,
+        True,
+    )

@@ -1,0 +1,37 @@
+"""What single kinds of workload gave beside latencies and throughput."""
+
+from collections.abc import Mapping
+
+from bench.acceptance import acceptance_of
+from bench.engines.speculation import POSITIONS, speculation_of
+from bench.suite.engine import Engine
+from warehouse.schema.row import Row
+
+
+def speculation_asked(engine: Engine) -> Row:
+    """The columns of the speculative decoding that the engine's flags ask for."""
+    asked = speculation_of(engine.flags)
+    if asked is None:
+        return {}
+    return {
+        "is_speculative": True,
+        "spec_method": asked.method,
+        "spec_tokens_max": asked.tokens_max,
+        "spec_draft_model": asked.draft_model,
+    }
+
+
+def speculation(deltas: Mapping[str, float] | None) -> Row:
+    """The columns of what the server's counters show of its drafts; empty where it made none."""
+    found = acceptance_of(deltas)
+    if found is None or not found.drafts:
+        return {}
+    return {
+        "is_speculative": True,
+        "spec_acceptance_length": found.length,
+        "spec_acceptance_rate": found.rate,
+        **{f"spec_acceptance_{place}": found.rate_at(place - 1) for place in range(1, POSITIONS + 1)},
+        "server_spec_drafts": int(found.drafts),
+        "server_spec_draft_tokens": int(found.proposed),
+        "server_spec_accepted_tokens": int(found.accepted),
+    }

@@ -1,0 +1,26 @@
+"""The columns of `measurements` that only some kinds of workload have; NULL in the rows of the others."""
+
+from bench.engines.speculation import POSITIONS
+from warehouse.schema.column import Column
+
+SPECULATION_ASKED = (
+    Column("is_speculative", "flag", "whether flags ask for speculative decoding, or counters show it; NULL: neither"),
+    Column("spec_method", "text", "requested speculative decoding: ngram, draft_model, eagle3, mtp and so on"),
+    Column("spec_tokens_max", "integer", "requested tokens of a draft", "tokens", low=1),
+    Column("spec_draft_model", "text", "requested draft model"),
+)
+_SPECULATION = (
+    Column("spec_acceptance_length", "number", "mean tokens of a step with a draft: 1 + accepted / drafts", "tokens"),
+    Column("spec_acceptance_rate", "number", "accepted tokens over proposed ones", "share"),
+    *(
+        Column(f"spec_acceptance_{place}", "number", f"share of the drafts accepted up to their token {place}", "share")
+        for place in range(1, POSITIONS + 1)
+    ),
+    # No bounds: counters that fell are judged by server_restarted.
+    Column("server_spec_drafts", "integer", "increase of the server's counter of drafts"),
+    Column("server_spec_draft_tokens", "integer", "increase of the server's counter of proposed tokens", "tokens"),
+    Column("server_spec_accepted_tokens", "integer", "increase of the server's counter of accepted tokens", "tokens"),
+)
+WORKLOAD_COLUMNS = _SPECULATION
+# Those that have a series of their own and are judged each night.
+WORKLOAD_METRICS = tuple(column.name for column in _SPECULATION if column.name.startswith("spec_"))
