@@ -60,6 +60,7 @@ _KINDS: dict[str, dict[str, Rule]] = {
     "multi-turn": {"form": _FORM, "turns": COUNT},
     "images": {"form": one_of("chat"), "width": COUNT, "height": COUNT, "images": COUNT},
     "written": {"form": _TEXT_FORM},
+    "repeated": {"form": _TEXT_FORM},
     "sharegpt": {
         "form": _TEXT_FORM,
         "path": TEXT,

@@ -46,6 +46,8 @@ def make_prompts(prompts: Prompts, count: int, output_tokens: int) -> list[Promp
     if prompts.kind == "images":
         pictures = image_urls(prompts, count)
         return [_with_images(prompts, draw.distinct(), next(pictures), output_tokens, at) for at in range(count)]
+    if prompts.kind == "repeated":
+        return list(_repeated(prompts, draw, count, output_tokens))
     if prompts.kind == "multi-turn":
         numbers = range(count // prompts.turns)
         return [prompt for number in numbers for prompt in _conversation(prompts, draw, number, output_tokens)]
@@ -89,6 +91,15 @@ def _grouped(prompts: Prompts, draw: Drawing, count: int, output_tokens: int) ->
             tokens=prompts.input_tokens if is_exact else None,
             cached_tokens=cached if is_exact or (prompts.form == "text" and not has_prefix) else None,
         )
+
+
+def _repeated(prompts: Prompts, draw: Drawing, count: int, output_tokens: int) -> Iterator[Prompt]:
+    """Yield the same prompt at every even place, and a distinct one at each odd place."""
+    same = draw.distinct()
+    for index in range(count):
+        drawn = draw.distinct() if index % 2 else same
+        named = f"{prompts.seed}.{index if index % 2 else 'same'}"
+        yield Prompt(_parts(prompts, [drawn]), named, output_tokens, tokens=None, cached_tokens=None)
 
 
 def _conversation(prompts: Prompts, draw: Drawing, number: int, output_tokens: int) -> Iterator[Prompt]:

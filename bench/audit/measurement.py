@@ -13,6 +13,7 @@ import numpy as np
 from bench import evidence_columns as ev
 from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.reconcile import cached_diff, reconciled, server_counts
+from bench.audit.repetition import repetition_evidence
 from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence
 from bench.audit.speculation import speculation_evidence
 from bench.client_error.envelope import calibrated_share
@@ -53,6 +54,7 @@ def evidence(
     columns |= server_counts(report, deltas)
     columns |= reconciled(record, report, deltas)
     columns |= speculation_evidence(record, deltas)
+    columns |= repetition_evidence(record, report)
     columns |= _steady(record, report)
     columns |= _server_view(record, report, deltas, scrapes)
     columns |= _statistics(record, report, measured)

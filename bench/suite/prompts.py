@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from bench.frozen import Frozen
 
-PromptKind = Literal["random", "shared-prefix", "multi-turn", "images", "sharegpt", "written"]
+PromptKind = Literal["random", "shared-prefix", "multi-turn", "images", "sharegpt", "written", "repeated"]
 Form = Literal["tokens", "text", "chat"]
 
 # The keys that each kind requires, and those that it allows.
@@ -17,12 +17,14 @@ _NEEDED: dict[PromptKind, tuple[str, ...]] = {
     "images": ("width", "height", "images"),
     "sharegpt": ("file",),
     "written": (),
+    "repeated": (),
 }
 _ALLOWED: dict[PromptKind, tuple[str, ...]] = {"sharegpt": ("sha256", "output", "repeat")}
 _FORMS: dict[PromptKind, tuple[Form, ...]] = {
     "images": ("chat",),
     "sharegpt": ("text", "chat"),
     "written": ("text", "chat"),
+    "repeated": ("text", "chat"),
 }
 
 
@@ -30,8 +32,9 @@ class Prompts(Frozen):
     """The prompts; random token ids by default. Keys that a kind does not have keep their default.
 
     `multi-turn` needs a closed loop, and both counts are multiples of `turns`: each turn adds `isl` tokens to the turns
-    before it and requests `osl` tokens. `images` are always `chat`; `sharegpt` and `written` are `text` or
-    `chat`. `written` are tasks on passages of real text, which come with Nightbench under its licence. The length of a
+    before it and requests `osl` tokens. `images` are always `chat`; `sharegpt`,
+    `written` and `repeated` are `text` or `chat`. `written` are tasks on passages of real text, which come with Nightbench
+    under its licence. Every second prompt of `repeated` is the same one, which shows a cache of answers. The length of a
     text is approximate, since no tokenizer is used: only the server's count is exact, and the rules on prompt length
     and on the prefix cache do not apply.
     """

@@ -26,6 +26,14 @@ class WorkloadKind:
 
 KINDS: tuple[WorkloadKind, ...] = (
     WorkloadKind(
+        name="one prompt again and again",
+        keys=('prompts.kind = "repeated"',),
+        engines=OPENAI_ENGINES,
+        metrics=("measurements.repeated_generation_share", "measurements.repeated_ttft_share"),
+        rules=("cached_outputs", "cached_prompts", "cached_answers"),
+        runs=("tests/flows/test_real_workloads.py::test_a_repeated_prompt_is_computed_each_time_on_the_real_engine",),
+    ),
+    WorkloadKind(
         name="speculation",
         keys=("engine.flags", 'prompts.kind = "written"', "random_speculation"),
         engines=("vllm", "sglang", "llama.cpp"),

@@ -45,7 +45,7 @@ FAULTS = {
         "close_unsaid",
     ),
     *("sse_error", "cut", "short", "stall", "garbage", "no_done", "no_usage", "tokens_per_event", "events_per_write"),
-    *("rate_limit", "redirect", "hosted", "proxied", "quotes_key"),
+    *("rate_limit", "redirect", "hosted", "proxied", "quotes_key", "caches_answers"),
     *("role_first", "reasoning", "ping", "finish_apart", "usage_running", "numerics", "no_logprobs"),
 }
 
@@ -120,6 +120,7 @@ class Truth:
     counts: Counter[str] = field(default_factory=Counter)
     finished: Counter[str] = field(default_factory=Counter)
     seen: set[tuple[int, ...]] = field(default_factory=set)
+    answered: set[tuple[int, ...]] = field(default_factory=set)  # whole prompts
 
     def strikes(self, fault: str, number: int) -> bool:
         """Whether this completion, counted from 1, is the N-th."""
@@ -145,6 +146,14 @@ class Truth:
         self.seen.update(prefixes)
         self.counts["prefix_cache_hits"] += hits
         return hits
+
+    def is_kept(self, ask: "Ask") -> bool:
+        """Whether the answer comes out of a cache of whole answers; it is kept from now on."""
+        if "caches_answers" not in self.faults:
+            return False
+        is_kept = tuple(ask.prompt) in self.answered
+        self.answered.add(tuple(ask.prompt))
+        return is_kept
 
     @property
     def slowness(self) -> float:
@@ -420,8 +429,9 @@ async def token_events(truth: Truth, ask: Ask) -> AsyncIterator[list[Written]]:
         yield batch
         batch = []
     per_event = truth.faults.get("tokens_per_event", 1)
+    pace = 0.0 if truth.is_kept(ask) else truth.slowness
     for first in range(0, ask.output_tokens, per_event):
-        due += (per_event * truth.itl_s if first else truth.ttft_s) * truth.slowness
+        due += (per_event * truth.itl_s if first else truth.ttft_s) * pace
         await asyncio.sleep(due - loop.time())
         tokens = min(per_event, ask.output_tokens - first)
         is_last = first + tokens >= ask.output_tokens

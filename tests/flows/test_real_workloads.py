@@ -45,6 +45,17 @@ warmup_count = 1
 engine.flags = ["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3}']
 """
 
+REPEATED = """
+[[scenarios]]
+name = "repeated"
+isl = 64
+osl = 32
+concurrency = 1
+request_count = 40
+warmup_count = 2
+prompts = { kind = "repeated", form = "text" }
+"""
+
 
 @pytest.fixture(scope="module")
 def measured(
@@ -54,7 +65,7 @@ def measured(
     del prefect_api
     house = make_house(tmp_path_factory.mktemp("workloads"), prefect_home)
     house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(with_python(quick_engine, engine, house.data.parent / "bin"))
-    house.suite.write_text(SUITE + N_GRAMS)
+    house.suite.write_text(SUITE + N_GRAMS + REPEATED)
     with pytest.MonkeyPatch.context() as patch:
         live_in(house, patch)
         trust_the_client(patch)
@@ -90,3 +101,11 @@ def test_n_grams_are_accepted_on_the_real_engine(measured: NightFixture) -> None
     assert 1.0 < length <= 4.0
     assert first >= third
     assert _doubts(measured, "n-grams") & {"speculation_on_random_prompts", "speculation_idle"} == set()
+
+
+def test_a_repeated_prompt_is_computed_each_time_on_the_real_engine(measured: NightFixture) -> None:
+    row = _row(measured, "repeated", "repeated_generation_share", "repeated_ttft_share")
+
+    assert all(
+        isinstance(share, float) and share > 0.4 for share in row.values()
+    )  # how busy this computer is, moves it

@@ -37,7 +37,7 @@ from warehouse.rows.request_rows import requests_table
 from warehouse.rows.row_ids import blank_row, run_ids
 from warehouse.rows.run_folder import RunFiles, RunId
 from warehouse.rows.sample_rows import scrapes_of, server_samples_table, telemetry_table
-from warehouse.rows.workload_results import speculation
+from warehouse.rows.workload_results import repetition, speculation
 from warehouse.schema.columns import PARTITION, arrow_schema
 from warehouse.schema.row import Row
 
@@ -82,6 +82,7 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
         row |= measured(report, deltas, row["usd_per_hour"])
         row |= listed_cost(record, report)
         row |= speculation(deltas)
+        row |= repetition(record, report)
         row |= goodput(report.requests, record.slo)
         row |= answers(record)
         row |= intervals(report, row)

@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 
 from bench.acceptance import acceptance_of
+from bench.audit.repetition import repetition_of
 from bench.engines.speculation import POSITIONS, speculation_of
+from bench.loadgen.report import LoadReport
+from bench.record import RunRecord
 from bench.suite.engine import Engine
+from warehouse.rows.units import MS_PER_S
 from warehouse.schema.row import Row
 
 
@@ -18,6 +22,19 @@ def speculation_asked(engine: Engine) -> Row:
         "spec_method": asked.method,
         "spec_tokens_max": asked.tokens_max,
         "spec_draft_model": asked.draft_model,
+    }
+
+
+def repetition(record: RunRecord, report: LoadReport) -> Row:
+    """The columns of a prompt that is sent again and again among distinct ones; empty for other prompts."""
+    found = repetition_of(record, report)
+    if found is None:
+        return {}
+    return {
+        "repeated_e2el_p50_ms": found.repeated.e2el_s * MS_PER_S,
+        "distinct_e2el_p50_ms": found.distinct.e2el_s * MS_PER_S,
+        "repeated_ttft_share": found.ttft_share,
+        "repeated_generation_share": found.generation_share,
     }
 
 

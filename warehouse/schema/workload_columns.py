@@ -21,6 +21,14 @@ _SPECULATION = (
     Column("server_spec_draft_tokens", "integer", "increase of the server's counter of proposed tokens", "tokens"),
     Column("server_spec_accepted_tokens", "integer", "increase of the server's counter of accepted tokens", "tokens"),
 )
-WORKLOAD_COLUMNS = _SPECULATION
-# Those that have a series of their own and are judged each night.
-WORKLOAD_METRICS = tuple(column.name for column in _SPECULATION if column.name.startswith("spec_"))
+_REPETITION = (
+    Column("repeated_e2el_p50_ms", "number", "p50 of E2EL of the one prompt that is sent again and again", "ms", low=0),
+    Column("distinct_e2el_p50_ms", "number", "p50 of E2EL of the distinct prompts between them", "ms", low=0),
+    Column("repeated_ttft_share", "number", "p50 of TTFT of the repeated prompt over that of the distinct ones", low=0),
+    Column(
+        "repeated_generation_share", "number", "the same of the time from the first token to the last", "share", low=0
+    ),
+)
+WORKLOAD_COLUMNS = (*_SPECULATION, *_REPETITION)
+# Those that have a series of their own and are judged each night: not how far the server's counters moved.
+WORKLOAD_METRICS = tuple(column.name for column in WORKLOAD_COLUMNS if not column.name.startswith("server_"))

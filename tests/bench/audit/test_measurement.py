@@ -32,7 +32,10 @@ from tests.bench.builders import (
     open_loop,
 )
 
-KINDS = {"is_speculative"}  # columns that say of a run that it has a kind of workload with rules of its own
+KINDS = {
+    "is_speculative",
+    "repeated_e2el_p50_ms",
+}  # columns that say of a run that it has a kind of workload with rules of its own
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
 
@@ -308,7 +311,23 @@ def _speculating(run: Measured) -> Measured:
     return _drafting(150.0)(_asking(prompts={"kind": "written", "form": "text"})(asked))
 
 
+def _repeating(factor: float, *, of_first: float | None = None) -> Mutation:
+    """Every second prompt is the same: its gaps are so many times as long, and its wait for the first token."""
+
+    def mutate(run: Measured) -> Measured:
+        requests = run.report.requests
+        is_same = requests.index % 2 == 0
+        ttft_s = requests.ttft_s * np.where(is_same, of_first or factor, 1.0)
+        first_s = requests.send_s + ttft_s
+        last_s = first_s + (requests.e2el_s - requests.ttft_s) * np.where(is_same, factor, 1.0)
+        repeated = run.with_requests(first_token_s=first_s, last_token_s=last_s)
+        return _asking(prompts={"kind": "repeated", "form": "text"})(repeated)
+
+    return mutate
+
+
 SPECULATING = _speculating(STEADY)
+REPEATING = _repeating(1.0)(STEADY)
 WARNS: list[tuple[str, Measured, Mutation]] = [
     ("failure_rate", STEADY, _failing(2)),
     ("incomplete", STEADY, _planning(41)),
@@ -350,6 +369,8 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("quality_below", STEADY, _answering(before=_likely(-2.02), after=_likely(-2.02))),
     ("quality_below_tasks", STEADY, _storing(score=0.5)),
     ("speculation_idle", SPECULATING, _drafting(0.0, drafts=0.0)),
+    ("cached_outputs", REPEATING, _repeating(0.8)),
+    ("cached_prompts", REPEATING, _repeating(1.0, of_first=0.5)),
 ]
 FAILS: list[tuple[str, Measured, Mutation]] = [
     ("failure_rate", STEADY, _failing(3)),
@@ -388,6 +409,7 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("quality_below_floor", STEADY, _storing(score=0.29)),
     ("speculation_on_random_prompts", SPECULATING, _asking(prompts={"kind": "random"})),
     ("acceptance_impossible", SPECULATING, _drafting(301.0)),
+    ("cached_outputs", REPEATING, _repeating(0.5)),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}
 

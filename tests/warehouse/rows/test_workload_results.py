@@ -6,6 +6,7 @@ import pytest
 
 from bench.suite.engine import Engine
 from bench.suite.prompts import Prompts
+from tests.bench.builders import CLOSED, closed_loop, healthy, with_workload
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
 from warehouse.lake.query import run_sql
@@ -13,7 +14,7 @@ from warehouse.load import load_night
 from warehouse.report.page import write_report
 from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
-from warehouse.rows.workload_results import speculation
+from warehouse.rows.workload_results import repetition, speculation
 from warehouse.schema.row import Row
 from warehouse.schema.workload_columns import SPECULATION_ASKED, WORKLOAD_COLUMNS
 
@@ -40,7 +41,15 @@ def _night(data: Path, flags: tuple[str, ...], prompts: Prompts) -> Row:
 
 
 def test_every_column_of_a_kind_of_workload_is_written() -> None:
-    assert set(speculation(DRAFTS | BY_POSITION)) == {column.name for column in WORKLOAD_COLUMNS} | {"is_speculative"}
+    closed = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED)
+    work = CLOSED.model_copy(update={"prompts": Prompts(kind="repeated", form="text")})
+    asked = closed.record.model_copy(update={"asked": with_workload(work)})
+    written = [speculation(DRAFTS | BY_POSITION), repetition(asked, closed.report)]
+
+    assert {name for row in written for name in row} == {column.name for column in WORKLOAD_COLUMNS} | {
+        "is_speculative"
+    }
+    assert repetition(closed.record, closed.report) == {}
     assert set(speculation(dict.fromkeys(DRAFTS, 0.0))) == set()
     assert set(speculation(None)) == set()
 

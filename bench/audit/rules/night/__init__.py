@@ -9,6 +9,7 @@ from bench.audit.rules.night.endpoint import ENDPOINT_RULES
 from bench.audit.rules.night.host import HOST_RULES
 from bench.audit.rules.night.load import LOAD_RULES
 from bench.audit.rules.night.numbers import NUMBER_RULES
+from bench.audit.rules.night.repetition import REPETITION_RULES
 from bench.audit.rules.night.requested import REQUESTED_RULES
 from bench.audit.rules.night.server import SERVER_RULES
 from bench.audit.rules.night.speculation import SPECULATION_RULES
@@ -21,6 +22,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     *SERVER_RULES,
     *ENDPOINT_RULES,
     *SPECULATION_RULES,
+    *REPETITION_RULES,
     *STATISTICS_RULES,
     *CLIENT_RULES,
     *HOST_RULES,

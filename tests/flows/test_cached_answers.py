@@ -1,0 +1,29 @@
+"""An endpoint that answers a prompt out of a cache is found by its times alone; one that computes is not doubted."""
+
+import pytest
+
+from tests.flows.conftest import NightFixture
+from tests.flows.test_endpoint import SUITE, findings_of, measure, row_of
+from tests.meter.conftest import StartTruth, start_truth
+
+pytestmark = pytest.mark.usefixtures("calibrated", "nights_without_prefect")
+
+__all__ = ["start_truth"]  # a fixture
+REPEATED = SUITE.replace('{{ form = "{form}" }}', '{{ kind = "repeated", form = "chat" }}')
+LONGER = REPEATED.replace("request_count = 12", "request_count = 30")
+
+
+@pytest.mark.parametrize(("fault", "status"), [("hosted", "PASS"), ("hosted,caches_answers", "FAIL")])
+def test_an_endpoint_that_answers_out_of_a_cache_is_found_with_the_size(
+    house: NightFixture, start_truth: StartTruth, fault: str, status: str
+) -> None:
+    truth = start_truth(TRUTH_FAULT=fault)
+    house.suite.write_text(LONGER.format(known=""))
+
+    measure(house, truth.url, house.suite)
+
+    found = findings_of(house)
+    assert found["cached_outputs"] == status
+    (share,) = row_of(house, "repeated_generation_share")
+    assert isinstance(share, float)
+    assert (share < 0.5) == (status == "FAIL")
