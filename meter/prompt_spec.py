@@ -88,11 +88,13 @@ def check_room(prompts: Prompts, count: int) -> None:
     """Refuse a plan that needs more distinct prompts, prefixes or images than exist; a file is counted later."""
     if prompts.share >= prompts.shares:
         raise UsageError(f"The plan's prompts.share must be below prompts.shares ({prompts.shares}).")
-    if prompts.path:
-        return
     if prompts.kind == "written":
         _check_written(prompts, count)
-        return
+    elif not prompts.path:
+        _check_drawn(prompts, count)
+
+
+def _check_drawn(prompts: Prompts, count: int) -> None:
     if prompts.symbols < 1:
         raise UsageError("The plan's prompts.token_high must be above prompts.token_low.")
     if prompts.requests and len(prompts.requests) != count:

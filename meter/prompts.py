@@ -33,25 +33,7 @@ def make_prompts(prompts: Prompts, count: int, output_tokens: int) -> list[Promp
 
     Raises UsageError where a file of conversations is unreadable or too short.
     """
-    if prompts.kind == "sharegpt":
-        return [
-            _recorded(prompts, conversation, output_tokens) for conversation in select_conversations(prompts, count)
-        ]
-    if prompts.kind == "replay":
-        return list(_replayed(prompts))
-    if prompts.kind == "written":
-        texts = written_prompts(prompts.seed, prompts.input_tokens, count)
-        return [_as_text(prompts, text, f"{prompts.seed}.{at}", output_tokens) for at, text in enumerate(texts)]
-    draw = Drawing(prompts)
-    if prompts.kind == "images":
-        pictures = image_urls(prompts, count)
-        return [_with_images(prompts, draw.distinct(), next(pictures), output_tokens, at) for at in range(count)]
-    if prompts.kind == "repeated":
-        return list(_repeated(prompts, draw, count, output_tokens))
-    if prompts.kind == "multi-turn":
-        numbers = range(count // prompts.turns)
-        return [prompt for number in numbers for prompt in _conversation(prompts, draw, number, output_tokens)]
-    return list(_grouped(prompts, draw, count, output_tokens))
+    return list(_MAKERS[prompts.kind](prompts, count, output_tokens))
 
 
 class Drawing:
@@ -77,8 +59,9 @@ class Drawing:
                 return drawn
 
 
-def _grouped(prompts: Prompts, draw: Drawing, count: int, output_tokens: int) -> Iterator[Prompt]:
+def _grouped(prompts: Prompts, count: int, output_tokens: int) -> Iterator[Prompt]:
     """Yield prompts of each group in turn: the group's prefix and a part of its own."""
+    draw = Drawing(prompts)
     is_exact, has_prefix = prompts.form == "tokens", prompts.prefix_tokens > 0
     prefixes = [draw.distinct(prompts.prefix_tokens) if has_prefix else () for _ in range(prompts.groups)]
     for index in range(count):
@@ -93,13 +76,20 @@ def _grouped(prompts: Prompts, draw: Drawing, count: int, output_tokens: int) ->
         )
 
 
-def _repeated(prompts: Prompts, draw: Drawing, count: int, output_tokens: int) -> Iterator[Prompt]:
+def _repeated(prompts: Prompts, count: int, output_tokens: int) -> Iterator[Prompt]:
     """Yield the same prompt at every even place, and a distinct one at each odd place."""
+    draw = Drawing(prompts)
     same = draw.distinct()
     for index in range(count):
         drawn = draw.distinct() if index % 2 else same
         named = f"{prompts.seed}.{index if index % 2 else 'same'}"
         yield Prompt(_parts(prompts, [drawn]), named, output_tokens, tokens=None, cached_tokens=None)
+
+
+def _conversations(prompts: Prompts, count: int, output_tokens: int) -> Iterator[Prompt]:
+    draw = Drawing(prompts)
+    for number in range(count // prompts.turns):
+        yield from _conversation(prompts, draw, number, output_tokens)
 
 
 def _conversation(prompts: Prompts, draw: Drawing, number: int, output_tokens: int) -> Iterator[Prompt]:
@@ -140,8 +130,9 @@ def _words(symbols: Symbols) -> str:
     return " ".join(WORDS[symbol] for symbol in symbols)
 
 
-def _replayed(prompts: Prompts) -> Iterator[Prompt]:
-    """Yield the prompts of a trace."""
+def _replayed(prompts: Prompts, count: int, output_tokens: int) -> Iterator[Prompt]:
+    """Yield the prompts of a trace, which has their number and the lengths of their answers."""
+    del count, output_tokens
     for index, made in enumerate(replayed_prompts(prompts.requests, prompts.seed, prompts.symbols)):
         yield Prompt(
             parts=_parts(prompts, [made.symbols]),
@@ -152,11 +143,26 @@ def _replayed(prompts: Prompts) -> Iterator[Prompt]:
         )
 
 
+def _pictured(prompts: Prompts, count: int, output_tokens: int) -> Iterator[Prompt]:
+    draw, pictures = Drawing(prompts), image_urls(prompts, count)
+    return (_with_images(prompts, draw.distinct(), next(pictures), output_tokens, at) for at in range(count))
+
+
 def _with_images(prompts: Prompts, drawn: Symbols, urls: list[str], output_tokens: int, index: int) -> Prompt:
     pictures = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     content = [*pictures, {"type": "text", "text": _words(drawn)}]
     parts = {"messages": [{"role": ROLES[0], "content": content}]}
     return Prompt(parts, f"{prompts.seed}.{index}", output_tokens, tokens=None, cached_tokens=None)
+
+
+def _of_file(prompts: Prompts, count: int, output_tokens: int) -> Iterator[Prompt]:
+    chosen = select_conversations(prompts, count)
+    return (_recorded(prompts, conversation, output_tokens) for conversation in chosen)
+
+
+def _written(prompts: Prompts, count: int, output_tokens: int) -> Iterator[Prompt]:
+    for at, text in enumerate(written_prompts(prompts.seed, prompts.input_tokens, count)):
+        yield _as_text(prompts, text, f"{prompts.seed}.{at}", output_tokens)
 
 
 def _recorded(prompts: Prompts, conversation: Conversation, output_tokens: int) -> Prompt:
@@ -169,3 +175,15 @@ def _as_text(prompts: Prompts, text: str, prompt_id: str, output_tokens: int) ->
     is_chat = prompts.form == "chat"
     parts = {"messages": [{"role": ROLES[0], "content": text}]} if is_chat else {"prompt": text}
     return Prompt(parts, prompt_id, output_tokens, tokens=None, cached_tokens=None)
+
+
+_MAKERS: dict[str, Callable[[Prompts, int, int], Iterator[Prompt]]] = {
+    "random": _grouped,
+    "shared-prefix": _grouped,
+    "multi-turn": _conversations,
+    "images": _pictured,
+    "sharegpt": _of_file,
+    "replay": _replayed,
+    "written": _written,
+    "repeated": _repeated,
+}

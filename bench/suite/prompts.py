@@ -33,8 +33,8 @@ class Prompts(Frozen):
 
     `multi-turn` needs a closed loop, and both counts are multiples of `turns`: each turn adds `isl` tokens to the turns
     before it and requests `osl` tokens. `images` are always `chat`; `sharegpt`,
-    `written` and `repeated` are `text` or `chat`. `written` are tasks on passages of real text, which come with Nightbench
-    under its licence. Every second prompt of `repeated` is the same one, which shows a cache of answers. The length of a
+    `written` and `repeated` are `text` or `chat`. `written` are tasks on passages of real text, which Nightbench has
+    under its licence. Every second prompt of `repeated` is the same, which shows a cache of answers. The length of a
     text is approximate, since no tokenizer is used: only the server's count is exact, and the rules on prompt length
     and on the prefix cache do not apply.
     """

@@ -27,6 +27,6 @@ REPETITION_RULES: tuple[Rule, ...] = (
         "come out of a cache",
         is_required=False,
         only_where="repeated_e2el_p50_ms",
-        origin="chosen by Nightbench: a prefix cache saves all but the last block of a prefill; 20 % is noise of a median",
+        origin="chosen by Nightbench: a prefix cache saves most of a prefill; 20 % is noise of a median",
     ),
 )
