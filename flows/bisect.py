@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from bench.errors import UsageError
 from bench.record import NightEnd
+from bench.suite.suite import BISECT
 from bench.suite.target import parse_target
 from bench.trends.bisect import Bisection, Measured, Step, next_step, with_night
 from bench.trends.night_judge import coupling
@@ -20,7 +21,7 @@ from bench.trends.series import Point, Series
 from infra.engines.releases import require_releases
 from infra.leases.lease_reports import night_minutes
 from infra.loadgen.suite_extension import toml_string, write_extension
-from infra.loadgen.suite_file import read_suite
+from infra.loadgen.suite_file import read_source, read_suite
 from infra.settings import Settings
 from infra.storage import store
 from warehouse.lake.query import ask
@@ -78,7 +79,9 @@ def write_suite(data: Path, search: Bisection, candidate: str) -> Path:
     path, suite = data / FOLDER / "suites" / f"{name}.toml", Path(search.suite).absolute()
     key = "image" if is_image(candidate) else "version"
     change = f"{key} = {toml_string(candidate)}"
-    write_extension(path, suite, f"rerun_suspects = false\n\n[engine]\n{change}\n")
+    own = [*read_source(suite).raw.get("series_identity", ()), BISECT]
+    identity = f"series_identity = [{', '.join(map(toml_string, own))}]"
+    write_extension(path, suite, f"rerun_suspects = false\n{identity}\n\n[engine]\n{change}\n")
     return path
 
 
@@ -145,9 +148,11 @@ def read_night(data: Path, metric: str, candidate: str, night: str, began: str) 
 
     What the control says of the host is taken off, in a series that went with its control before the night `began`.
     """
+    before = {series.key.series: series for series in own_series(data) if series.key.metric == metric}
     found = {
-        series.key.series: math.exp(_without_host(series, point, began))
-        for series in own_series(data)
+        name: math.exp(_without_host(before.get(name, series), point, began))
+        for series in own_series(data, of_bisects=True)
+        for name in [series.key.series.removesuffix(f"/{BISECT}")]
         for point in series.valid
         if series.key.metric == metric and point.night == night
     }

@@ -24,6 +24,7 @@ from bench.suite.slo import Slo
 from bench.suite.workload import Workload
 
 REPEATS_MAX = 100
+BISECT = "bisect"  # in `series_identity`: a night of a bisect, which is in no trend of the suite's own nights
 
 T = TypeVar("T")
 
@@ -64,6 +65,7 @@ Explaining = Literal[
     "flags",
     "client_version",
     "arrivals",
+    "bisect",  # BISECT
 ]
 
 

@@ -136,7 +136,7 @@ WITH loads AS (
         avg(output_throughput_tok_per_s / greatest(coalesce(gpu_count, 1), 1)) AS tok_per_s_per_gpu,
         avg(usd_per_mtok_output) AS usd_per_mtok, avg(joules_per_output_token) AS joules_per_token,
         avg(goodput_tok_per_s) AS goodput_tok_per_s
-    FROM accepted WHERE tpot_p50_ms > 0
+    FROM accepted WHERE tpot_p50_ms > 0 AND coalesce(NOT list_contains(series_identity, 'bisect'), TRUE)
     GROUP BY model, "precision", machine_kind, engine, isl, osl, night, scenario, scenario_id
 ), dated AS (
     SELECT *, min(measured_at) OVER (PARTITION BY model, "precision", machine, engine, isl, osl, night) AS night_at
@@ -159,7 +159,8 @@ ORDER BY setup, isl, osl, night, tok_per_s_per_user, scenario
 TRIED = """
 WITH tries AS (
     SELECT model, "precision", coalesce(machine_kind, 'unknown') AS machine, engine, isl, osl, night, verdict
-    FROM measurements WHERE is_control IS NOT TRUE
+    FROM measurements
+    WHERE is_control IS NOT TRUE AND coalesce(NOT list_contains(series_identity, 'bisect'), TRUE)
     QUALIFY night = max(night) OVER (PARTITION BY model, "precision", machine_kind, engine, isl, osl)
 ), rented AS (
     SELECT night, kind AS machine, bool_or(outcome = 'no-capacity') AND NOT bool_or(outcome = 'rented') AS was_full

@@ -18,6 +18,7 @@ _QUERY = """
 SELECT series, metric, {% for one in listed %}list({{ one | name }} ORDER BY measured_at, night), {% endfor %}
 FROM series_nights WHERE night >= $1 AND night <= coalesce($2, night)
     AND ($3 IS NULL OR list_contains($3, concat_ws(chr(10), series, metric)))
+    AND series LIKE '%/bisect' = $4
 GROUP BY ALL ORDER BY ALL
 """
 _FIRST = """
@@ -47,17 +48,24 @@ NEWEST = 400  # nights that are read; changes before them were reported then
 
 
 def own_series(
-    data: Path, newest: int = NEWEST, until: str | None = None, chosen: Sequence[tuple[str, str]] | None = None
+    data: Path,
+    newest: int = NEWEST,
+    until: str | None = None,
+    chosen: Sequence[tuple[str, str]] | None = None,
+    *,
+    of_bisects: bool = False,
 ) -> Iterator[Series]:
     """Every series of the measurements of the newest nights that count; a night is one lease.
 
-    `until` is the last night that is read; `chosen` are the names and metrics of the series, where not all are.
+    `until` is the last night that is read; `chosen` are the names and metrics of the series, where not all are. The
+    nights of bisects are series of their own, read only for `of_bisects`: an older version would look like a change.
     """
     names = None if chosen is None else ["\n".join(one) for one in chosen]
     stacks: dict[tuple[str | None, ...], dict[str, str]] = {}  # one for all metrics of a scenario on a lease
     with open_warehouse(data) as connection:
         first = _first_night(connection, newest, until)
-        for series, metric, *lists in connection.execute(sql(_QUERY, listed=_LISTED), (first, until, names)).fetchall():
+        asked = (first, until, names, of_bisects)
+        for series, metric, *lists in connection.execute(sql(_QUERY, listed=_LISTED), asked).fetchall():
             points = []
             for night, measured_at, value, spread, count, control, others, *stack in zip(*lists, strict=True):
                 told = tuple(stack)

@@ -62,7 +62,8 @@ SELECT
         CASE WHEN list_contains(identity, 'model_revision') THEN 'model_revision=' || setups.model_revision END,
         CASE WHEN list_contains(identity, 'flags') THEN 'flags=' || setups.flags END,
         CASE WHEN list_contains(identity, 'client_version') THEN 'client_version=' || setups.client_version END,
-        CASE WHEN list_contains(identity, 'arrivals') THEN 'arrivals=' || setups.arrivals END
+        CASE WHEN list_contains(identity, 'arrivals') THEN 'arrivals=' || setups.arrivals END,
+        CASE WHEN list_contains(identity, 'bisect') THEN 'bisect' END
     ) AS series,
     lease_means.metric,
     setups.night,

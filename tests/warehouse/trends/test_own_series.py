@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.suite.suite import BISECT
 from tests.warehouse.folders import QUIET, Shape, Told, whole_night, write_night, write_run
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
@@ -53,6 +54,20 @@ def test_what_a_suite_declares_as_identity_is_part_of_the_name(tmp_path: Path) -
 
     names = {one.key.series.partition("meter/")[2]: len(one.points) for one in found}
     assert names == {"driver=570.1/model_revision=r1": 1, "driver=580.2/model_revision=r1": 2}
+
+
+def test_a_night_of_a_bisect_is_in_no_series_of_the_other_nights(tmp_path: Path) -> None:
+    for night, identity in (("2026-03-01", ()), ("2026-03-02", ("driver", BISECT))):
+        planned = write_night(tmp_path, night, {"chat": Shape()})
+        declared = planned.suite.model_copy(update={"series_identity": identity})
+        write_run(tmp_path, planned.model_copy(update={"suite": declared}), planned.runs[0], Shape())
+        load_night(tmp_path, night)
+
+    ours, searched = (list(own_series(tmp_path, of_bisects=of)) for of in (False, True))
+
+    assert {point.night for one in ours for point in one.points} == {"2026-03-01"}
+    assert {point.night for one in searched for point in one.points} == {"2026-03-02"}
+    assert all(one.key.series.endswith("/driver=570.1/bisect") for one in searched)
 
 
 def test_two_nights_are_too_few_to_judge_and_the_count_says_so(data: Path) -> None:
