@@ -11,7 +11,17 @@ from bench.catalog.catalog import Catalog
 from bench.catalog.csv_rows import CsvRow
 from bench.catalog.names import Name, Names
 from bench.catalog.published import PastPrice, Published
-from bench.catalog.rows import CanaryFloor, CatalogModel, Fact, Gpu, HeaderWord, MachineKind, Speed, Spelling
+from bench.catalog.rows import (
+    CanaryFloor,
+    CatalogModel,
+    Fact,
+    Gpu,
+    HeaderWord,
+    MachineKind,
+    RecordField,
+    Speed,
+    Spelling,
+)
 from bench.catalog.works import Work, WorkTable
 from bench.engines.rules import EngineRule
 from bench.suite.machine import hardware_of
@@ -83,6 +93,12 @@ def read_facts() -> tuple[Fact, ...]:
 def read_header_words() -> tuple[HeaderWord, ...]:
     """The words of which the headers of published tables are made."""
     return _rows(HeaderWord, "header_words.csv")
+
+
+@cache
+def read_record_fields() -> tuple[RecordField, ...]:
+    """What the tools call the fields of their result records."""
+    return _rows(RecordField, "record_fields.csv")
 
 
 @cache

@@ -63,8 +63,12 @@ _DERIVED: tuple[FirstOf, ...] = (
     (("output_per_gpu_tok_per_s", "output_throughput_tok_per_s"),),
     (("total_per_gpu_tok_per_s", "total_throughput_tok_per_s"),),
     (("input_throughput_tok_per_s", "output_throughput_tok_per_s", "total_throughput_tok_per_s"),),
+    (("input_throughput_tok_per_s", "e2el_mean"), ("total_throughput_tok_per_s", "e2el_mean")),  # of a fixed batch
 )
-_THROUGHPUT: FirstOf = (("output_throughput_tok_per_s", "total_output_tokens", "duration_s"),)
+_THROUGHPUT: FirstOf = (
+    ("output_throughput_tok_per_s", "total_output_tokens", "duration_s"),
+    ("output_throughput_tok_per_s", "e2el_mean"),  # of a fixed batch
+)
 _STATISTICS: tuple[FirstOf, ...] = ((("ttft_",),), (("tpot_",),), (("itl_",),), (("e2el_",),))
 _COSTS: tuple[FirstOf, ...] = (
     (("usd_per_mtok_input",),),

@@ -177,3 +177,16 @@ class Fact(CsvRow):
     subject: Literal["gpu", "model"]
     column: str  # of gpus.csv or models.csv
     unit: str | None  # None: a count
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordField(CsvRow):
+    """A field of a tool's result records, and the number or fact of ours that it is."""
+
+    KEY: ClassVar = ("form", "field")
+
+    form: str
+    field: str  # as the tool writes it; of nested objects the path with points
+    means: str | None  # `said.`, `asked.` or `series.` and our field, or a latency as `ttft.p99`; None: known, not read
+    unit: Literal["ns", "ms", "bytes"] | None  # None: as ours
+    is_mark: Flag  # whether a record of this tool always has it

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from bench.audit.claim import Claim
 from bench.errors import UnknownFormatError
-from warehouse.importers import pytorch
+from warehouse.importers import pytorch, sglang
+from warehouse.importers.aiperf import genai_perf
 from warehouse.importers.aiperf import parts as aiperf_parts
 from warehouse.importers.aiperf import raw as aiperf_raw
 from warehouse.importers.aiperf import report as aiperf
@@ -28,6 +29,7 @@ from warehouse.importers.mlperf import summary as mlperf
 from warehouse.importers.nearest import what_is_missing, with_unread_columns
 from warehouse.importers.nvidia import report as nvidia
 from warehouse.importers.parsing.document import Document
+from warehouse.importers.records.forms import RECORD_FORMATS
 from warehouse.importers.telemetry import samples as telemetry
 from warehouse.importers.vllm import latency as vllm_latency
 from warehouse.importers.vllm import pytorch as vllm_pytorch
@@ -40,6 +42,8 @@ FORMATS: tuple[Format, ...] = (
     guidellm.FORMAT,
     inferencex_raw.FORMAT,
     vllm_serve.FORMAT,
+    sglang.FORMAT,
+    *RECORD_FORMATS,
     vllm_sweep.FORMAT,
     vllm_throughput.FORMAT,
     vllm_latency.FORMAT,
@@ -54,6 +58,7 @@ FORMATS: tuple[Format, ...] = (
     aiperf_slices.FORMAT,
     aiperf_raw.FORMAT,
     aiperf_parts.FORMAT,
+    genai_perf.FORMAT,
     inference_perf_alone.FORMAT,
     inference_perf_parts.FORMAT,
     inference_perf.FORMAT,
@@ -61,6 +66,7 @@ FORMATS: tuple[Format, ...] = (
     llmd_first.FORMAT,
     mlperf.FORMAT,
     mlperf.ROWS,
+    mlperf.SUMMARY_CSV,
     *mad.MAD_FORMATS,
     claims_table.FORMAT,
     telemetry.FORMAT,

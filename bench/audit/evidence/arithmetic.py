@@ -166,10 +166,20 @@ def _of_lengths(claim: Claim) -> Iterator[_Rate]:
 
 
 def _of_batches(claim: Claim) -> Iterator[_Rate]:
-    """The stated time of a batch for each token of an answer; another check reports a wrong unit."""
-    each, e2el, osl = claim.said.latency_per_token_s, claim.latency("e2el", "mean"), claim.asked.osl
+    """The stated time of a batch for each token of an answer, and its rates; another check reports a wrong unit."""
+    asked, said, e2el = claim.asked, claim.said, claim.latency("e2el", "mean")
+    each, osl = said.latency_per_token_s, asked.osl
     if each and e2el and osl and rel(each, e2el / osl) < SLIP:
         yield _Rate("seconds per token", each, e2el / osl, looseness(each, e2el))
+    if not e2el or not asked.batch or not asked.has_fixed_lengths or said.duration_s:
+        return
+    for name, rate, tokens in (
+        ("output tok/s", said.output_throughput_tok_per_s, osl),
+        ("input tok/s", said.input_throughput_tok_per_s, asked.isl),
+        ("total tok/s", said.total_throughput_tok_per_s, _both(asked.isl, osl)),
+    ):
+        if rate is not None and tokens:
+            yield _Rate(name, rate, asked.batch * tokens / e2el, looseness(rate, e2el))
 
 
 def _both(one: float | None, other: float | None) -> float | None:

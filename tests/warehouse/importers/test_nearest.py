@@ -16,7 +16,7 @@ TWINS = sorted(path for path in FORMATS.glob("*/*") if path.suffix in (".json", 
         (
             "run.json",
             '{"num_prompts": 3, "duration": 2.0, "completed": 3}',
-            "the nearest is vllm-serve, which also has the keys request_throughput, backend; known formats: ",
+            "the nearest is vllm-serve, which also has the key request_throughput; known formats: ",
         ),
         ("run.json", '{"version": 1, "run": {}}', "the nearest is llm-d, which also has the key results; "),
         ("run.json", '{"benchmarks": []}', "guidellm, whose keys it has; their values are not of that"),

@@ -1,7 +1,10 @@
-"""MLPerf's `summary_results.json`: one row per result; rows of the 99 and 99.9 % targets belong to one run."""
+"""MLPerf's `summary_results.json` and `summary.csv`: one row per result.
+
+Rows of the 99 and 99.9 % targets belong to one run.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
@@ -13,6 +16,20 @@ from warehouse.importers.parsing.tree import Tree
 from warehouse.importers.parsing.units import REQUEST_RATE
 
 _TARGET = re.compile(r"-99(?:\.9)?$")
+# What the submission checker calls a column of its CSV, and the list of results of a round.
+CSV_NAMES = {
+    "Organization": "Submitter",
+    "Division": "Category",
+    "SystemType": "Suite",
+    "SystemName": "System",
+    "MlperfModel": "UsedModel",
+    "number_of_nodes": "Nodes",
+    "accelerator_model_name": "Accelerator",
+    "accelerators_per_node": "a#",
+    "framework": "Software",
+    "Result": "Performance_Result",
+    "Units": "Performance_Units",
+}
 _SAME = ("ID", "Submitter", "System", "Scenario", "Performance_Result", "Performance_Units", "Suite", "Category")
 
 
@@ -21,11 +38,21 @@ def read_rows(document: Document, form: Format) -> Iterator[Claim]:
     rows = document.json
     if not isinstance(rows, list):
         raise UnreadableResultError(f"{document.name} is not a list of results")
+    yield from _claims(document, form, rows, [f"[{at}]" for at in range(len(rows))])
+
+
+def read_csv(document: Document, form: Format) -> Iterator[Claim]:
+    """As `read_rows`, of the CSV that the submission checker writes."""
+    rows = [{CSV_NAMES.get(name, name): cell for name, cell in row.items() if cell} for row in document.table]
+    yield from _claims(document, form, rows, [f"line {line}" for line, _ in document.numbered_table])
+
+
+def _claims(document: Document, form: Format, rows: Sequence[Any], places_of: Sequence[str]) -> Iterator[Claim]:
     places: dict[tuple[str, ...], list[int]] = {}
     for at, row in enumerate(rows):
         places.setdefault(_run(row, at), []).append(at)
     for repeated in places.values():
-        place = " and ".join(f"[{at}]" for at in repeated)
+        place = " and ".join(places_of[at] for at in repeated)
         row = rows[repeated[0]]
         one = Tree(row if isinstance(row, dict) else {}, f"{document.name} {place}")
         if not isinstance(row, dict):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Metric
 from bench.errors import UnreadableResultError
 from warehouse.importers.format import Format
-from warehouse.importers.mlperf.rows import read_rows
+from warehouse.importers.mlperf.rows import CSV_NAMES, read_csv, read_rows
 from warehouse.importers.parsing.distribution import without_empty
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.tree import Tree
@@ -112,6 +112,12 @@ def recognises_rows(document: Document) -> bool:
     return isinstance(first, dict) and {"Performance_Result", "Performance_Units"} <= first.keys()
 
 
+def recognises_csv(document: Document) -> bool:
+    """Whether it is the CSV of the submission checker."""
+    return CSV_NAMES.keys() <= frozenset(document.header())
+
+
 REQUIRED = frozenset({"failed_not_zero"})
 FORMAT = Format("mlperf", 1, recognises, read, REQUIRED)
 ROWS = Format("mlperf-results", 1, recognises_rows, read_rows, REQUIRED)
+SUMMARY_CSV = Format("mlperf-summary", 1, recognises_csv, read_csv, REQUIRED)

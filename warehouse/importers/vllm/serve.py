@@ -23,8 +23,7 @@ from warehouse.importers.parsing.fields import Fields
 from warehouse.importers.parsing.latencies import read_latencies
 from warehouse.importers.parsing.timestamps import epoch_s
 
-# Derived clients write the same keys, without a backend or with latencies in another unit.
-ALWAYS = ("num_prompts", "duration", "completed", "request_throughput", "backend")
+ALWAYS = ("num_prompts", "duration", "completed", "request_throughput")
 _ENGINES = {"vllm": "vllm", "sglang": "sglang", "sglang-native": "sglang", "tgi": "tgi", "tensorrt-llm": "tensorrt-llm"}
 _STAMP = re.compile(r"(?<!\d)\d{8}-\d{6}(?!\d)")
 REQUIRED = frozenset({"incomplete", "zero_output", "failed_not_zero", "derived_mismatch"})
