@@ -7,7 +7,7 @@ import numpy as np
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim, Metric
-from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, observed
+from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.evidence.rates import stated_output_tok_per_s, stated_total_tok_per_s
 from bench.audit.evidence.rounding import beyond, half_unit, looseness, rel, whole_multiple
 from bench.audit.evidence.statistics import quantile
@@ -287,17 +287,3 @@ def _longest(claim: Claim, answered: SuccessfulRequests) -> float | None:
     if samples is not None and len(samples):
         known.append(float(samples.max()))
     return max(known, default=None)
-
-
-def peak(claim: Claim) -> EvidenceByColumn:
-    """The peak of the token rate over its mean; nothing where no peak is stated."""
-    if claim.said.peak_output_tok_per_s is None:
-        return {}
-    peak_rate, mean = claim.said.peak_output_tok_per_s, claim.said.output_throughput_tok_per_s
-    mean = ratio(claim.said.total_output_tokens, claim.said.duration_s) if mean is None else mean
-    value = ratio(peak_rate, mean)
-    loose = looseness(peak_rate, mean) + (1.0 / mean if mean else 0.0)  # a peak is counted in whole tokens
-    note = f"peak {peak_rate:.6g} tok/s, mean {mean or 0:.6g} tok/s"
-    return {
-        ev.PEAK_OVER_MEAN: observed(None if value is None else value + loose, "the mean output tok/s is missing", note)
-    }

@@ -2,13 +2,14 @@
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
-from bench.audit.evidence.arithmetic import peak, rates, statistics_again, sums, window
+from bench.audit.evidence.arithmetic import rates, statistics_again, sums, window
 from bench.audit.evidence.client_server import client, client_server
 from bench.audit.evidence.completeness import cancelled, completeness, cut_short, impossible
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed, Subject
 from bench.audit.evidence.latency import e2el_identity, sums_of_means
 from bench.audit.evidence.lengths import lengths, usage
 from bench.audit.evidence.queueing import first_iteration, offered, queueing
+from bench.audit.evidence.rates import peak
 from bench.audit.evidence.statistics import intervals, order, quality, tails
 from bench.audit.evidence.stream import bursts, chunks
 from bench.audit.evidence.successful import SuccessfulRequests

@@ -1,6 +1,9 @@
 """What a claim says of its tokens: how many a second, how long, and how many requests together."""
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
+from bench.audit.evidence.evidence import EvidenceByColumn, observed
+from bench.audit.evidence.rounding import looseness
 from bench.metrics import ratio
 
 
@@ -89,6 +92,20 @@ def most_together(claim: Claim) -> int | None:
     asked = claim.asked
     known = [count for count in (asked.batch or asked.concurrency, asked.request_count) if count]
     return min(known, default=None)
+
+
+def peak(claim: Claim) -> EvidenceByColumn:
+    """The peak of the token rate over its mean; nothing where no peak is stated."""
+    if claim.said.peak_output_tok_per_s is None:
+        return {}
+    peak_rate, mean = claim.said.peak_output_tok_per_s, claim.said.output_throughput_tok_per_s
+    mean = ratio(claim.said.total_output_tokens, claim.said.duration_s) if mean is None else mean
+    value = ratio(peak_rate, mean)
+    loose = looseness(peak_rate, mean) + (1.0 / mean if mean else 0.0)  # a peak is counted in whole tokens
+    note = f"peak {peak_rate:.6g} tok/s, mean {mean or 0:.6g} tok/s"
+    return {
+        ev.PEAK_OVER_MEAN: observed(None if value is None else value + loose, "the mean output tok/s is missing", note)
+    }
 
 
 def _of_requests(claim: Claim, tokens: float | None) -> float | None:
