@@ -85,7 +85,7 @@ def _is_zero(value: object) -> bool:
 def _one_sequence(claim: Claim) -> Claim:
     """What llama-bench times: one sequence; a mean of rates is only near the rate of the mean time."""
     asked = replace(claim.asked, batch=1, has_fixed_lengths=True, weights_source="index")
-    # It repeats until a mean is steady, and never for the minute of a load: its samples are no window.
+    # It repeats until a mean is steady, and never for the minute of a load: its samples are not a window.
     remarks = (*claim.remarks, *_of_samples(claim))
     return replace(claim, asked=asked, said=replace(claim.said, has_trimmed_rates=True), series=None, remarks=remarks)
 
