@@ -13,6 +13,7 @@ from bench.repeats import PILOT, PlannedRepeats
 from bench.suite.prompts import Prompts
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
+from bench.suite.workload import Workload
 
 NO_PLAN: Mapping[str, int] = MappingProxyType({})
 
@@ -173,12 +174,18 @@ def describe_load(scenario: Scenario) -> str:
     if work.arrivals == "batch":
         drive = f"all {work.request_count} at once"
     elif work.arrivals == "trace":
-        faster = "" if work.trace_speed == 1 else f" {work.trace_speed:g} times as fast"
-        drive = f"trace {PurePath(work.trace or '').name}{faster}"
+        drive = _trace(work)
+    elif work.arrivals == "sessions":
+        drive = f"{work.concurrency} sessions" + (f" of {_trace(work)}" if work.trace else "")
     elif work.arrivals != "closed":
         drive = f"{work.arrivals} {work.request_rate_per_s:g}/s{_burstiness(work.burstiness)}"
     most = "at most " if work.is_replay else ""
     return f"{most}{work.isl} in, {most}{work.osl} out, {drive}{_prompts(work.prompts)}"
+
+
+def _trace(work: Workload) -> str:
+    faster = "" if work.trace_speed == 1 else f" {work.trace_speed:g} times as fast"
+    return f"trace {PurePath(work.trace or '').name}{faster}"
 
 
 def _prompts(prompts: Prompts) -> str:

@@ -20,6 +20,7 @@ from meter.pace import LEAD_NS, ClosedPace, OpenPace, Pace
 from meter.plan import Plan
 from meter.record import Origin, Part, Reader, merge
 from meter.schedule import arrivals_ns
+from meter.sessions import SessionOrder, SessionPace
 from meter.wire import Wire
 
 GRACE_NS = 2 * LEAD_NS  # between the origin and the first arrival of an open loop
@@ -40,8 +41,13 @@ class Work:
 
     def share(self, worker: int) -> Sequence[Exchange]:
         """The requests of one worker: every n-th, or every n-th conversation, so that all shares are alike."""
-        turns = self.plan.prompts.turns
-        return [one for one in self.exchanges if one.request.index // turns % self.plan.workers == worker]
+        return [one for one in self.exchanges if _lane(one) % self.plan.workers == worker]
+
+
+def _lane(exchange: Exchange) -> int:
+    """What stays with one worker: the number of its conversation, else its own."""
+    prompt = exchange.request.prompt
+    return exchange.request.index if prompt.conversation is None else prompt.conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +62,11 @@ def run_worker(work: Work, worker: int) -> Done | None:
     """Run one worker: connect, wait for the common start, drive, parse. None if stopped before the start."""
     cores = _pin(worker, work.plan.workers)
     share = work.share(worker)
-    wire = Wire(work.endpoint, share, ClosedPace(1, 0), round(work.plan.timeout_s * NS), work.board, worker)
     streams = _streams(work.plan, worker)
+    sessions = _sessions(work.plan, share, streams)
+    wire = Wire(
+        work.endpoint, share, ClosedPace(1, 0), round(work.plan.timeout_s * NS), work.board, worker, order=sessions
+    )
     wire.connect_first(min(streams or 1, len(share)))
     _freeze_memory()
     work.board.ready(worker)
@@ -66,7 +75,8 @@ def run_worker(work: Work, worker: int) -> Done | None:
     if not work.board.origin_ns:
         return None
     time.sleep(max(work.board.origin_ns - time.monotonic_ns(), 0) / NS)
-    wire.pace = _pace(work, share, streams)
+    pace = _pace(work, share, streams)
+    wire.pace = pace if sessions is None else SessionPace(sessions, pace.most_connections)
     before = ResourceUsage.now()
     wire.run()
     health = worker_health(worker, before, ResourceUsage.now(), len(wire.turns.back_ns))
@@ -85,6 +95,12 @@ def _streams(plan: Plan, worker: int) -> int | None:
     """Give this worker's part of a closed loop's streams; None in an open loop."""
     concurrency = plan.load.concurrency
     return None if concurrency is None else len(range(worker, concurrency, plan.workers))
+
+
+def _sessions(plan: Plan, share: Sequence[Exchange], streams: int | None) -> SessionOrder | None:
+    """Give the order of a load with sessions that pause; None of another load."""
+    has_sessions = plan.load.kind == "sessions" or any("session" in one for one in plan.prompts.requests)
+    return SessionOrder(share, streams) if has_sessions else None
 
 
 def _pace(work: Work, share: Sequence[Exchange], streams: int | None) -> Pace:

@@ -126,7 +126,7 @@ def _or_stop(work: Work, worker: int) -> Done | None:
 
 def _mark(part: Part, plan: Plan, course: Course) -> Window | None:
     """Find the steady window, and mark each row as before, inside or after it."""
-    concurrency = plan.load.concurrency
+    concurrency = plan.load.concurrency if plan.load.is_closed else None
     ended_ns = time.monotonic_ns() - course.board.origin_ns
     window = None if concurrency is None else steady_window(part.rows, concurrency, ended_ns)
     for row in part.rows:

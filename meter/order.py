@@ -25,6 +25,10 @@ class Order:
         """Remove and return the next request."""
         return self._next_turns.popleft() if self._next_turns else self._beginnings.popleft()
 
+    def frees_slot(self, exchange: Exchange) -> bool:
+        """Whether the end of this request leaves a slot of a closed loop free."""
+        return exchange.intended_ns is None
+
     def end(self, exchange: Exchange) -> bool:
         """Make the turn after this one available; return whether there is one."""
         if exchange.next_turn is None:

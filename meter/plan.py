@@ -24,7 +24,9 @@ class Load:
     """How requests are offered: `closed` keeps `concurrency` in flight; the others send at times fixed beforehand.
 
     `constant`, `poisson` and `gamma` offer `rate_per_s`, the last with gaps of this `burstiness` (the shape of their
-    distribution: 1 is Poisson, lower is more bursty, higher is more even). `trace` sends at `arrivals_s`.
+    distribution: 1 is Poisson, lower is more bursty, higher is more even). `trace` sends at `arrivals_s`, and
+    later turns of a session when they are due. `sessions` keeps `concurrency` sessions open, each with one request in
+    flight or pausing.
     """
 
     kind: str
@@ -32,6 +34,11 @@ class Load:
     rate_per_s: float | None = None
     burstiness: float | None = None
     arrivals_s: tuple[float, ...] | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether so many requests are always in flight."""
+        return self.kind == "closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,7 @@ def _is_ascending(times: list[Any]) -> bool:
 _ARRIVALS = Rule((list,), _is_ascending, "a list of seconds from 0 up, in ascending order")
 _LOADS = {
     "closed": {"concurrency": COUNT},
+    "sessions": {"concurrency": COUNT},
     "constant": {"rate_per_s": POSITIVE},
     "poisson": {"rate_per_s": POSITIVE},
     "gamma": {"rate_per_s": POSITIVE, "burstiness": POSITIVE},
@@ -137,6 +145,15 @@ def _check_turns(plan: Plan) -> None:
         )
 
 
+def _check_sessions(plan: Plan) -> None:
+    """Check that turns with pauses have a load that waits for them, and a load of sessions has turns."""
+    has_sessions = plan.prompts.kind == "multi-turn" or any("session" in one for one in plan.prompts.requests)
+    if plan.load.kind == "sessions" and not has_sessions:
+        raise UsageError("A load of sessions needs multi-turn prompts, or replayed ones with sessions.")
+    if plan.load.is_closed and (plan.prompts.pause_s or plan.prompts.requests):
+        raise UsageError("A closed load does not pause: give the load the kind sessions or trace.")
+
+
 def _check_trace(plan: Plan) -> None:
     """Check that a trace has a time for each request, warm-up included."""
     arrivals_s = plan.load.arrivals_s
@@ -161,6 +178,7 @@ def parse_plan(text: str) -> Plan:
     check_room(plan.prompts, plan.total_count)
     _check_turns(plan)
     _check_trace(plan)
+    _check_sessions(plan)
     if plan.load.concurrency is not None and plan.load.concurrency < plan.workers:
         raise UsageError(
             f"The plan's {plan.workers} workers cannot share {plan.load.concurrency} streams: use fewer workers."

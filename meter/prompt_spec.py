@@ -5,7 +5,7 @@ from typing import Any
 
 from meter.errors import UsageError
 from meter.replay import REQUESTS
-from meter.rules import COUNT, COUNT_OR_0, FLAG, TEXT, Rule, check, one_of
+from meter.rules import COUNT, COUNT_OR_0, FLAG, POSITIVE, TEXT, Rule, check, one_of
 from meter.words import WORDS
 from meter.written import distinct_count
 
@@ -31,6 +31,7 @@ class Prompts:
     groups: int = 1  # number of different prefixes
     prefix_tokens: int = 0  # the part of input_tokens that a group shares
     turns: int = 1  # of the person, in each conversation
+    pause_s: float = 0.0  # between an answer and the next turn
     width: int = 0  # pixels
     height: int = 0
     images: int = 0  # in each prompt
@@ -57,7 +58,7 @@ _IDS = {"token_low": COUNT_OR_0, "token_high": COUNT}
 _KINDS: dict[str, dict[str, Rule]] = {
     "random": {"form": _FORM},
     "shared-prefix": {"form": _FORM, "groups": COUNT, "prefix_tokens": COUNT},
-    "multi-turn": {"form": _FORM, "turns": COUNT},
+    "multi-turn": {"form": _FORM, "turns": COUNT, "pause_s": replace(POSITIVE, is_optional=True)},
     "images": {"form": one_of("chat"), "width": COUNT, "height": COUNT, "images": COUNT},
     "written": {"form": _TEXT_FORM},
     "repeated": {"form": _TEXT_FORM},

@@ -26,6 +26,7 @@ class Prompt:
     cached_tokens: int | None  # what a prefix cache can have of it when it comes, from the prompts before it
     conversation: int | None = None
     turn: int | None = None
+    pause_s: float = 0.0  # from the answer to the turn before until this one is due
 
 
 def make_prompts(prompts: Prompts, count: int, output_tokens: int) -> list[Prompt]:
@@ -112,6 +113,7 @@ def _conversation(prompts: Prompts, draw: Drawing, number: int, output_tokens: i
             cached_tokens=before if is_exact else None,
             conversation=number,
             turn=turn,
+            pause_s=prompts.pause_s if turn else 0.0,
         )
         before = length
         history.append(draw.any(output_tokens))
@@ -140,6 +142,9 @@ def _replayed(prompts: Prompts, count: int, output_tokens: int) -> Iterator[Prom
             output_tokens=made.output_tokens,
             tokens=len(made.symbols),
             cached_tokens=made.shared_tokens,
+            conversation=made.session,
+            turn=made.turn,
+            pause_s=made.pause_s,
         )
 
 

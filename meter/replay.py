@@ -8,14 +8,16 @@ from typing import Any
 from meter.rules import Rule
 
 Symbols = tuple[int, ...]  # places in the vocabulary
+_OF_TURNS = ("session", "turn", "pause_s")
 Part = tuple[int, int]  # its name, and how many tokens of its content
 
 
 def _is_request(found: Any) -> bool:
-    if not isinstance(found, dict) or set(found) != {"output_tokens", "parts"}:
+    if not isinstance(found, dict) or not set(found) <= {"output_tokens", "parts", *_OF_TURNS}:
         return False
-    parts = found["parts"]
-    return _is_count(found["output_tokens"]) and isinstance(parts, list) and bool(parts) and all(map(_is_part, parts))
+    parts, turn = found.get("parts") or (), [found.get(name, 0) for name in _OF_TURNS]
+    is_turn = all(isinstance(value, (int, float)) and value >= 0 for value in turn)
+    return is_turn and _is_count(found.get("output_tokens")) and bool(parts) and all(map(_is_part, parts))
 
 
 def _is_part(found: Any) -> bool:
@@ -29,7 +31,8 @@ def _is_count(found: Any) -> bool:
 REQUESTS = Rule(
     (list,),
     lambda found: all(map(_is_request, found)),
-    "a list of objects with output_tokens and parts, a list of [name, tokens] with whole numbers",
+    "a list of objects with output_tokens and parts, a list of [name, tokens] with whole numbers, "
+    "and session, turn and pause_s of a turn",
 )
 
 
@@ -63,11 +66,10 @@ class PrefixTree:
 
     def add(self, parts: list[Part]) -> int:
         """Add a prompt, and return how many of its first tokens an earlier prompt had."""
-        node, shared, is_shared = 0, 0, True
+        node = shared = 0
         for name, size in parts:
             longest = self._longest.get((node, name), 0)
-            shared += min(longest, size) if is_shared else 0
-            is_shared = is_shared and longest >= size
+            shared += min(longest, size)  # 0 behind a part that is new, since its node is
             self._longest[node, name] = max(longest, size)
             node = self._nodes.setdefault((node, name, size), len(self._nodes) + 1)
         return shared
@@ -80,6 +82,9 @@ class ReplayedPrompt:
     symbols: Symbols
     output_tokens: int
     shared_tokens: int  # with an earlier prompt, from the beginning on
+    session: int | None
+    turn: int | None
+    pause_s: float  # after the answer before it
 
 
 def replayed_prompts(requests: Sequence[dict[str, Any]], seed: int, symbols: int) -> Iterator[ReplayedPrompt]:
@@ -87,4 +92,5 @@ def replayed_prompts(requests: Sequence[dict[str, Any]], seed: int, symbols: int
     contents, tree = Contents(seed, symbols), PrefixTree()
     for request in requests:
         parts = [(name, size) for name, size in request["parts"]]
-        yield ReplayedPrompt(contents.of(parts), request["output_tokens"], tree.add(parts))
+        turn = request.get("session"), request.get("turn"), request.get("pause_s", 0.0)
+        yield ReplayedPrompt(contents.of(parts), request["output_tokens"], tree.add(parts), *turn)

@@ -51,11 +51,12 @@ class Wire:
     _connecting: dict[int, Connection] = field(default_factory=dict)
     _started: deque[tuple[Connection, Exchange]] = field(default_factory=deque)  # by time of sending
     _poller: Poller = field(default_factory=open_poller)
+    order: Order | None = None  # None: as they stand
     _order: Order = field(init=False)
 
     def __post_init__(self) -> None:
         """Put the requests in order."""
-        self._order = Order(self.exchanges)
+        self._order = Order(self.exchanges) if self.order is None else self.order
 
     def connect_first(self, count: int) -> None:
         """Open `count` connections and wait for them; raises OutsideWorldError if the server does not answer."""
@@ -146,7 +147,7 @@ class Wire:
     def _end(self, connection: Connection, exchange: Exchange, now: int) -> None:
         connection.exchange = None
         self._note_end(exchange, now)
-        if exchange.intended_ns is None:
+        if self._order.frees_slot(exchange):
             self._free_slots.append(now)
 
     def _note_end(self, exchange: Exchange, now: int) -> None:
@@ -276,7 +277,8 @@ class Wire:
         exchange = self._take()
         exchange.fail("connect", text)
         self._note_end(exchange, now)
-        self._free_slots.append(now)
+        if self._order.frees_slot(exchange):
+            self._free_slots.append(now)
 
     def _drop(self, connection: Connection) -> None:
         """Close a connection and remove it everywhere."""

@@ -14,7 +14,7 @@ from bench import evidence_columns as ev
 from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.reconcile import cached_diff, reconciled, server_counts
 from bench.audit.repetition import repetition_evidence
-from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence
+from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence, rule
 from bench.audit.speculation import speculation_evidence
 from bench.client_error.envelope import calibrated_share
 from bench.engines.by_name import ENGINES
@@ -67,8 +67,8 @@ def evidence(
 def with_lacking(record: RunRecord, columns: Evidence) -> Evidence:
     """The evidence, with how many of the rules that a run of its kind needs lack it."""
     work = record.asked.workload
-    applies = (rule for rule in NIGHT_RULES if rule.applies(loop_of(record), work.driver, is_exact=_is_exact(record)))
-    lacking = [rule for rule in applies if rule.is_required and columns[rule.column] is None]
+    applies = (one for one in NIGHT_RULES if one.applies(loop_of(record), work.driver, is_exact=_is_exact(record)))
+    lacking = [one for one in applies if one.is_required and columns[one.column] is None]
     return {**columns, NOT_CHECKABLE: float(len(lacking))}
 
 
@@ -77,8 +77,8 @@ def _is_exact(record: RunRecord) -> bool:
 
 
 def loop_of(record: RunRecord) -> str:
-    """`closed` or `open`, as the rules name it."""
-    return "closed" if record.asked.workload.arrivals == "closed" else "open"
+    """The loop of a run, as the rules name it."""
+    return rule.loop_of(record.asked.workload.arrivals)
 
 
 def _completeness(record: RunRecord, report: LoadReport, measured: Mapping[str, float | int | None]) -> Evidence:
@@ -124,6 +124,10 @@ def disorder(measured: Mapping[str, float | int | None]) -> float:
 def _queueing(record: RunRecord, report: LoadReport) -> Evidence:
     work, requests = record.asked.workload, report.requests
     good = int(requests.is_ok.sum())
+    if work.arrivals == "sessions":
+        sessions = report.sessions
+        is_full = sessions is not None and len(sessions) > (work.concurrency or 0)
+        return {ev.SESSIONS_OPEN_SHARE: ratio(sessions.open_mean, work.concurrency) if sessions and is_full else None}
     if work.arrivals != "closed":
         span = float(np.nanmax(requests.send_s) - np.nanmin(requests.send_s)) if len(requests) else 0.0
         planned = requests.intended_s[~np.isnan(requests.intended_s)]
@@ -184,6 +188,8 @@ def _steady(record: RunRecord, report: LoadReport) -> Evidence:
     steady = report.steady
     delay_ms = None if report.dispatch_delay_p99_s is None else report.dispatch_delay_p99_s * 1e3
     found: Evidence = {ev.DISPATCH_DELAY_P99_MS: delay_ms}
+    if loop_of(record) in rule.LOOPS:
+        found[ev.REPLAY_LATE_P99_MS] = delay_ms
     if steady is None:
         # A client that looks for the window and finds none never had so many requests in flight.
         return found | ({ev.STEADY_LIVE_SHARE: 0.0} if report.tells_steady else {})

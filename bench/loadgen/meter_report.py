@@ -14,8 +14,9 @@ import numpy as np
 from bench.errors import UnreadableResultError
 from bench.loadgen.events import Events, read_events
 from bench.loadgen.meter_rows import NS, MeterRows, read_rows
-from bench.loadgen.report import LoadReport, PlannedTokens
+from bench.loadgen.report import LoadReport, PlannedTokens, RequestPlace
 from bench.loadgen.server_view import ServerTimes
+from bench.loadgen.sessions import Sessions, Turns, sessions_of
 from bench.metrics import UNKNOWN, Floats, Ints, Requests
 from bench.steady import Steady, part_tokens
 
@@ -150,9 +151,24 @@ def _meter_view(head: Mapping[str, Any], every: MeterRows, measured: MeterRows, 
         "server_times": read_server_times(measured),
         "cached_tokens": total_cached(every),
         "request_cached_tokens": read_cached(measured),
+        "places": RequestPlace(*map(measured.counts, ("conversation", "turn", "cached_tokens_planned"))),
+        "sessions": _sessions(every),
         "dispatch_delay_p99_s": _from_ms(head["client"].get("dispatch_delay_p99_ms")),
         "slot_refill_p99_s": _from_ms(head["client"].get("send_gap_p99_ms")),
     }
+
+
+def _sessions(every: MeterRows) -> Sessions | None:
+    return sessions_of(
+        Turns(
+            every.counts("conversation"),
+            every.seconds("send_start_ns"),
+            every.seconds("done_at_ns"),
+            every.counts("output_tokens_counted"),
+            every.is_equal("outcome", "ok"),
+            every.is_equal("phase", "measured"),
+        )
+    )
 
 
 def _event_s(events: Events) -> Floats:

@@ -20,7 +20,7 @@ SERVER_TIMES_MS = ("time_to_first_token_ms", "queue_time_ms", "generation_time_m
 _TEXTS = ("phase", "outcome", "error", "window")
 _SOMETIMES = (  # in the reports of some meters and loads
     *("window", "connect_start_ns", "connect_end_ns", "cached_tokens"),
-    *("prompt_tokens_planned", "output_tokens_planned", "cached_tokens_planned"),
+    *("prompt_tokens_planned", "output_tokens_planned", "cached_tokens_planned", "conversation", "turn"),
 )
 _SCHEMA = pa.schema(
     [

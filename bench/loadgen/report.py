@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bench.loadgen.server_view import ServerTimes
+from bench.loadgen.sessions import Sessions
 from bench.metrics import Ints, Requests
 from bench.steady import Steady
 
@@ -14,6 +15,15 @@ class PlannedTokens:
     input_tokens: float | None  # of the good requests
     output_tokens: float | None  # of the good requests
     cached_tokens: float | None  # of all that were sent, warm-up included: what a prefix cache can have of them
+
+
+@dataclass(frozen=True)
+class RequestPlace:
+    """Where each measured request stands in its session, and what was planned for it; -1 where it is not known."""
+
+    session: Ints
+    turn: Ints
+    cached_tokens_planned: Ints
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,8 @@ class LoadReport:
     windows: tuple[str | None, ...] | None = None  # ramp, steady or drain, a request
     request_cached_tokens: Ints | None = None
     server_times: ServerTimes | None = None
+    places: RequestPlace | None = None
+    sessions: Sessions | None = None
     origin_s: float | None = None  # what the requests' times are counted from, on the host's monotonic clock
     core_share: float | None = None  # of the client's busiest worker
     cache_hits: int | None = None  # answers whose headers say that they came out of a cache; None: heads not kept

@@ -19,7 +19,10 @@ _NEEDED: dict[PromptKind, tuple[str, ...]] = {
     "written": (),
     "repeated": (),
 }
-_ALLOWED: dict[PromptKind, tuple[str, ...]] = {"sharegpt": ("sha256", "output", "repeat")}
+_ALLOWED: dict[PromptKind, tuple[str, ...]] = {
+    "sharegpt": ("sha256", "output", "repeat"),
+    "multi-turn": ("pause_s",),
+}
 _FORMS: dict[PromptKind, tuple[Form, ...]] = {
     "images": ("chat",),
     "sharegpt": ("text", "chat"),
@@ -31,12 +34,12 @@ _FORMS: dict[PromptKind, tuple[Form, ...]] = {
 class Prompts(Frozen):
     """The prompts; random token ids by default. Keys that a kind does not have keep their default.
 
-    `multi-turn` needs a closed loop, and both counts are multiples of `turns`: each turn adds `isl` tokens to the turns
-    before it and requests `osl` tokens. `images` are always `chat`; `sharegpt`,
-    `written` and `repeated` are `text` or `chat`. `written` are tasks on passages of real text, which Nightbench has
-    under its licence. Every second prompt of `repeated` is the same, which shows a cache of answers. The length of a
-    text is approximate, since no tokenizer is used: only the server's count is exact, and the rules on prompt length
-    and on the prefix cache do not apply.
+    `multi-turn` needs a closed loop or sessions, and both counts are multiples of `turns`: each turn adds `isl` tokens
+    to the turns before it and requests `osl` tokens. `images` are always `chat`; `sharegpt`, `written` and `repeated`
+    are `text` or `chat`. `written` are tasks on passages of real text, which Nightbench has under its licence. Every
+    second prompt of `repeated` is the same, which shows a cache of answers. The length of a text is approximate, since
+    no tokenizer is used: only the server's count is exact, and the rules on prompt length and on the prefix cache do
+    not apply.
     """
 
     kind: PromptKind = "random"  # what the prompts are made of
@@ -45,6 +48,7 @@ class Prompts(Frozen):
     groups: int | None = Field(default=None, ge=1)  # how many different prefixes (`shared-prefix`)
     prefix_tokens: int | None = Field(default=None, ge=1)  # tokens that a group shares (`shared-prefix`)
     turns: int | None = Field(default=None, ge=1)  # questions in each conversation (`multi-turn`)
+    pause_s: float | None = Field(default=None, gt=0)  # from an answer to the next turn (`multi-turn` in sessions)
     width: int | None = Field(default=None, ge=1)  # of an image, in pixels
     height: int | None = Field(default=None, ge=1)  # of an image, in pixels
     images: int | None = Field(default=None, ge=1)  # in each prompt
@@ -59,7 +63,7 @@ class Prompts(Frozen):
         return self.form == "tokens"
 
     @property
-    def own_keys(self) -> dict[str, str | int | bool]:
+    def own_keys(self) -> dict[str, str | int | float | bool]:
         """The values of this kind's own keys."""
         names = (*_NEEDED[self.kind], *_ALLOWED.get(self.kind, ()))
         values = {name: getattr(self, name) for name in names}

@@ -7,10 +7,10 @@ from pydantic import Field, model_validator
 from bench.frozen import Frozen
 from bench.suite.command import Command
 from bench.suite.prompts import Prompts
-from bench.suite.traces.formats import TraceFormat
+from bench.suite.traces.formats import WITH_SESSIONS, WITHOUT_TIMES, TraceFormat
 
 Driver = Literal["meter", "vllm-bench", "vllm-rs-bench", "vllm-throughput", "vllm-latency", "command"]
-Arrivals = Literal["closed", "constant", "poisson", "gamma", "trace", "batch"]
+Arrivals = Literal["closed", "sessions", "constant", "poisson", "gamma", "trace", "batch"]
 THROUGHPUT, LATENCY, COMMAND = "vllm-throughput", "vllm-latency", "command"
 OFFLINE = frozenset({THROUGHPUT, LATENCY, COMMAND})  # the drivers that need no server
 OF_REQUESTS = {"isl": 1, "osl": 1, "request_count": 1, "concurrency": 1}  # what a command has in their place
@@ -19,7 +19,8 @@ OF_REQUESTS = {"isl": 1, "osl": 1, "request_count": 1, "concurrency": 1}  # what
 class Workload(Frozen):
     """The load: `request_count` requests of `isl` tokens in and `osl` tokens out, after a warm-up.
 
-    Exactly one of `concurrency` (closed loop), `request_rate_per_s` and `trace` (open loops) drives it. Offline, all
+    Exactly one of `concurrency` (closed loop), `request_rate_per_s` and `trace` (open loops) drives it. With `sessions`
+    so many conversations are open, each with a request in flight or pausing before its next turn. Offline, all
     requests are one batch (`vllm-throughput`), or batches of `concurrency` requests (`vllm-latency`). A `command` sends
     no request: its lengths and counts are 1, and mean nothing.
     """
@@ -30,7 +31,7 @@ class Workload(Frozen):
     # Seconds that the measured requests of a run should take: a short probe of the server says how many these are.
     load_s: float | None = Field(default=None, gt=0)
     warmup_count: int = Field(default=0, ge=0)  # requests sent before and left out
-    concurrency: int | None = Field(default=None, ge=1)  # requests in flight (closed loop)
+    concurrency: int | None = Field(default=None, ge=1)  # requests in flight (closed loop), or sessions
     request_rate_per_s: float | None = Field(default=None, gt=0)  # requests offered per second (open loop)
     arrivals: Arrivals = "closed"  # how the gaps between requests are drawn; set by the loop if left out
     burstiness: float | None = Field(default=None, gt=0)  # the shape of gamma gaps: 1 is Poisson, less is burstier
@@ -132,15 +133,21 @@ class Workload(Frozen):
     def _driven_one_way(self) -> Self:
         if self.arrivals == "batch":
             return self
-        is_closed, is_trace = self.arrivals == "closed", self.arrivals == "trace"
-        if is_trace != (self.trace is not None) or (self.trace is None and self.trace_sha256 is not None):
+        is_closed, is_trace = self.arrivals in ("closed", "sessions"), self.arrivals == "trace"
+        may_be_trace = is_trace or self.arrivals == "sessions"
+        if (
+            (is_trace and self.trace is None)
+            or (self.trace is not None and not may_be_trace)
+            or (self.trace is None and self.trace_sha256 is not None)
+        ):
             msg = 'trace needs arrivals = "trace": give both, or neither'
             raise ValueError(msg)
         if is_trace and not (self.concurrency is None and self.request_rate_per_s is None):
             msg = "the trace file sets the arrivals: leave concurrency and request_rate_per_s out"
             raise ValueError(msg)
         if is_closed and (self.concurrency is None or self.request_rate_per_s is not None):
-            msg = "a closed loop needs concurrency: give concurrency and no request_rate_per_s"
+            needing = "a closed loop needs" if self.arrivals == "closed" else "sessions need"
+            msg = f"{needing} concurrency: give concurrency and no request_rate_per_s"
             raise ValueError(msg)
         if not (is_closed or is_trace) and (self.request_rate_per_s is None or self.concurrency is not None):
             msg = f"{self.arrivals} arrivals need request_rate_per_s: give it and no concurrency"
@@ -160,6 +167,21 @@ class Workload(Frozen):
             "form": "tokens",
         }:
             msg = f"a trace of the format {self.trace_format} sets the prompts: leave all keys of prompts but seed out"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _sessions_have_turns(self) -> Self:
+        has_turns = self.prompts.turns is not None or self.trace_format in WITH_SESSIONS
+        if self.arrivals == "sessions" and not has_turns:
+            formats = " or ".join(f'"{name}"' for name in sorted(WITH_SESSIONS))
+            msg = f"sessions need turns: give multi-turn prompts, or a trace with trace_format = {formats}"
+            raise ValueError(msg)
+        if self.arrivals == "trace" and self.trace_format in WITHOUT_TIMES:
+            msg = f'a {self.trace_format} trace does not say when its sessions begin: give arrivals = "sessions"'
+            raise ValueError(msg)
+        if self.prompts.pause_s is not None and self.arrivals != "sessions":
+            msg = 'prompts.pause_s needs arrivals = "sessions": give both, or neither'
             raise ValueError(msg)
         return self
 
@@ -186,7 +208,7 @@ class Workload(Frozen):
         turns = self.prompts.turns
         if turns is None:
             return self
-        if self.arrivals != "closed":
+        if self.arrivals not in ("closed", "sessions"):
             msg = "multi-turn prompts need a closed loop, since a turn waits for the previous answer: give concurrency"
             raise ValueError(msg)
         if self.request_count % turns or self.warmup_count % turns:

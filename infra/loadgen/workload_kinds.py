@@ -49,7 +49,7 @@ KINDS: tuple[WorkloadKind, ...] = (
         keys=('arrivals = "trace"', "trace"),
         engines=OPENAI_ENGINES,
         metrics=("measurements.dispatch_delay_p99_ms",),
-        rules=("dispatch_late", "rate_not_offered"),
+        rules=("late_replay", "dispatch_late", "rate_not_offered"),
     ),
     WorkloadKind(
         name="recorded lengths and prefix blocks",
@@ -60,7 +60,22 @@ KINDS: tuple[WorkloadKind, ...] = (
             "measurements.planned_prefix_cache_hits",
             "measurements.server_prefix_cache_hits",
         ),
-        rules=("dispatch_late", "isl_mismatch", "osl_not_reached", "prefix_cache_contamination"),
+        rules=("late_replay", "isl_mismatch", "osl_not_reached", "prefix_cache_contamination"),
+    ),
+    WorkloadKind(
+        name="agent sessions",
+        keys=('arrivals = "sessions"', "prompts.pause_s", "trace_format"),
+        engines=OPENAI_ENGINES,
+        metrics=(
+            "sessions.e2e_s",
+            "measurements.sessions_done",
+            "measurements.session_e2e_p50_s",
+            "measurements.session_p50_tok_per_s",
+            "measurements.usd_per_session",
+            "measurements.planned_cache_hit_share",
+            "measurements.server_cache_hit_share",
+        ),
+        rules=("late_replay", "sessions_not_held", "prefix_cache_contamination"),
     ),
     WorkloadKind(
         name="shared prefixes",

@@ -63,6 +63,7 @@ class Shape:
     is_told: bool = True  # the server tells its own times with each answer
     record_version: int = 2  # of the meter's report
     event_tokens: int = 1  # tokens of each event; `tokens` counts events then
+    turns: int = 1  # of a session, of which half the prompt is in the prefix cache but for the first; 1: no sessions
 
 
 # Of four prompts, sixteen tokens each.
@@ -446,8 +447,8 @@ def _meter_row(shape: Shape, at: int, send_ns: int, events: "np.typing.NDArray[n
         "prompt_tokens_counted": 16 if is_ok else None,
         "output_tokens_planned": shape.tokens,
         "output_tokens_counted": shape.tokens * shape.event_tokens if is_ok else None,
-        "cached_tokens_planned": 0,
-        "cached_tokens": 0 if is_ok else None,
+        **_turn(shape, at),
+        "cached_tokens": _turn(shape, at)["cached_tokens_planned"] if is_ok else None,
         "window": None if is_warmup or shape.arrivals != "closed" else _window(shape, at),
         "server_metrics": _server_metrics(shape) if is_ok and shape.is_told else None,
         "event_first": at * shape.tokens,
@@ -455,6 +456,13 @@ def _meter_row(shape: Shape, at: int, send_ns: int, events: "np.typing.NDArray[n
         "outcome": "ok" if is_ok else "connection",
         "error": None if is_ok else "the server closed the connection",
     }
+
+
+def _turn(shape: Shape, at: int) -> dict[str, Any]:
+    if shape.turns == 1:
+        return {"cached_tokens_planned": 0}
+    session, turn = divmod(at, shape.turns)
+    return {"conversation": session, "turn": turn, "cached_tokens_planned": 8 if turn else 0}
 
 
 def _window(shape: Shape, at: int) -> str:

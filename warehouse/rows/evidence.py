@@ -10,6 +10,7 @@ from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed
 from bench.audit.judge import group_evidence, row_evidence
 from bench.audit.rules import NIGHT_RULES, Rule
+from bench.audit.rules.rule import loop_of
 from warehouse.rows.catalog_subject import subject_of
 from warehouse.schema.columns import outside_bounds
 
@@ -57,5 +58,4 @@ def note_of(rule: Rule, row: Mapping[str, Any]) -> str:
 def _applies(rule: Rule, row: Mapping[str, Any]) -> bool:
     if rule.only_where is not None and not row[rule.only_where]:
         return False
-    loop = "closed" if row["arrivals"] == "closed" else "open"
-    return rule.applies(loop, row["driver"], is_exact=row["prompt_form"] == "tokens")
+    return rule.applies(loop_of(row["arrivals"]), row["driver"], is_exact=row["prompt_form"] == "tokens")

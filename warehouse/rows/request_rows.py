@@ -57,8 +57,18 @@ def _told_of_requests(report: LoadReport) -> dict[str, pa.Array]:
     return {
         "window": pa.array(report.windows or [None] * count, pa.string()),
         "cached_tokens": _counts(cached),
+        **_place(report),
         **{f"server_{name}_ms": pa.array(values * MS_PER_S, from_pandas=True) for name, values in said.items()},
     }
+
+
+def _place(report: LoadReport) -> dict[str, pa.Array]:
+    """The request's session and turn, and what was planned for it."""
+    if report.places is None:
+        return {
+            name: pa.nulls(len(report.requests), pa.int64()) for name in ("session", "turn", "cached_tokens_planned")
+        }
+    return {name: _counts(counts) for name, counts in vars(report.places).items()}
 
 
 def _counts(counts: metrics.Ints) -> pa.Array:

@@ -37,6 +37,7 @@ from warehouse.rows.request_rows import requests_table
 from warehouse.rows.row_ids import blank_row, run_ids
 from warehouse.rows.run_folder import RunFiles, RunId
 from warehouse.rows.sample_rows import scrapes_of, server_samples_table, telemetry_table
+from warehouse.rows.session_results import cache_shares, session_results
 from warehouse.rows.workload_results import repetition, speculation
 from warehouse.schema.columns import PARTITION, arrow_schema
 from warehouse.schema.row import Row
@@ -87,6 +88,8 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
         row |= answers(record)
         row |= intervals(report, row)
         row |= steady_window(report)
+        row |= session_results(report, row)
+        row |= cache_shares(report, deltas)
         row |= server_view(report, deltas, scrapes)
         row |= audit.evidence(record, report, row, deltas, scrapes)
         device = run_device(record, report.requests, telemetry, row)

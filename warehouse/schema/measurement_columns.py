@@ -60,7 +60,7 @@ _ASKED = (
     Column("osl", "integer", "requested output length", "tokens", low=1),
     Column("concurrency_asked", "integer", "requested number of requests in flight (closed loop)", low=1),
     Column("request_rate_per_s_asked", "number", "requested arrival rate (open loop)", "1/s", low=0),
-    Column("arrivals", "text", "closed, constant, poisson, gamma, trace, or batch: all at once"),
+    Column("arrivals", "text", "closed, sessions, constant, poisson, gamma, trace, or batch: all at once"),
     Column(
         "burstiness_asked",
         "number",

@@ -175,6 +175,24 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         _BETWEEN,
         Column("degrees_between", "integer", "degrees of freedom of `spread_between`", low=0),
     ),
+    "sessions": (
+        Column("turns", "integer", "measured requests of the session", low=1),
+        Column("turns_done", "integer", "those that were answered", low=0),
+        Column("begin_s", "number", "time its first request was sent, on the client's clock", "s"),
+        Column("e2e_s", "number", "from its first request to its last answer, pauses included", "s", low=0),
+        Column("waited_s", "number", "sum of the times of its requests, without its pauses", "s", low=0),
+        Column("input_tokens", "integer", "prompt tokens of all its turns", "tokens", low=0),
+        Column("output_tokens", "integer", "output tokens of all its turns", "tokens", low=0),
+        Column("longest_input_tokens", "integer", "the longest of its prompts", "tokens", low=0),
+        Column("tok_per_s", "number", "output tokens over the time that it waited", "tok/s", low=0),
+        Column(
+            "cached_share_planned",
+            "number",
+            "share of its prompt tokens that were made to be in the prefix cache",
+            low=0,
+        ),
+        Column("cached_share", "number", "share that the server's answers report to be; NULL if they do not", low=0),
+    ),
     "search_repeats": (
         Column("repeats", "integer", "repeats of the search", low=1),
         Column("is_whole", "flag", "whether each repeat found a value"),
@@ -244,6 +262,7 @@ _COMES_FROM: dict[str, tuple[Table, ...]] = {
     "searches": ("search_probes",),
     "search_repeats": ("search_probes",),
     "findings_worst": ("findings", "measurements"),
+    "sessions": ("requests",),
     "standing_claims": ("claims",),
     "accepted_claims": ("claims",),
 }

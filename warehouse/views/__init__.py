@@ -46,6 +46,7 @@ QUESTIONS = (
     "capacity",
     "searches",
     "search_repeats",
+    "sessions",
     "machine_pairs",
     "machine_prices",
     "published",

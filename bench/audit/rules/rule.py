@@ -5,6 +5,7 @@ same rules in warehouse/judging/expectations.py.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,8 @@ Status = Literal["PASS", "WARN", "FAIL", "NOT-CHECKABLE"]
 # What a finding is about: the whole measurement, some of its columns, or several measurements together.
 Scope = Literal["row", "metric", "group"]
 Evidence = dict[str, float | None]
+# What a load also is, whose requests are due at recorded times, or after a pause.
+LOOPS: Mapping[str, tuple[str, ...]] = {"trace": ("open", "replay"), "sessions": ("sessions", "replay")}
 # (lowest, highest), None for no bound.
 Range = tuple[float | None, float | None]
 EXACT_ONE: Range = (1.0, 1.0)
@@ -36,7 +39,7 @@ class Rule:
     passing: Range
     tolerated: Range | None
     sentence: str
-    loop: Literal["closed", "open", "any"] = "any"
+    loop: Literal["closed", "sessions", "open", "replay", "any"] = "any"
     driver: Literal["meter", "any"] = "any"
     is_of_batches: bool = False  # it also applies to batches without a server, of which no request is known
     is_of_commands: bool = False  # it also applies to commands, of which only the host is known
@@ -53,14 +56,21 @@ class Rule:
     note: str = ""  # the arithmetic; it may name columns of the measurement
 
     def applies(self, loop: str, driver: str, *, is_exact: bool = True) -> bool:
-        """Whether this rule is about runs of this loop (`closed` or `open`), driver and exactness of prompts."""
+        """Whether it is about runs of this loop (as `loop_of` names it), driver and exactness of prompts."""
         if driver == COMMAND:
             return self.is_of_commands
         if driver in OFFLINE and not self.is_of_batches:
             return False
         return (
-            self.loop in ("any", loop) and self.driver in ("any", driver) and (is_exact or not self.needs_exact_prompts)
+            self.loop in ("any", *LOOPS.get(loop, (loop,)))
+            and self.driver in ("any", driver)
+            and (is_exact or not self.needs_exact_prompts)
         )
+
+
+def loop_of(arrivals: str) -> str:
+    """`closed`, `sessions`, `trace` or `open`, by a suite's `arrivals`."""
+    return arrivals if arrivals in ("closed", *LOOPS) else "open"
 
 
 def judge(rule: Rule, value: float | None, *, is_beside_others: bool = False) -> Status:

@@ -31,7 +31,7 @@ def meter_plan(
         "concurrency": work.concurrency,
         "rate_per_s": work.request_rate_per_s,
         "burstiness": work.burstiness,
-        "arrivals_s": None if given.trace is None else [request.at_s for request in given.trace],
+        "arrivals_s": [request.at_s for request in given.trace or ()] if work.arrivals == "trace" else None,
     }
     drive = {"kind": work.arrivals} | {name: speed for name, speed in speeds.items() if speed is not None}
     return {
@@ -75,9 +75,14 @@ def replay_requests(trace: Sequence[Replayed]) -> list[dict[str, Any]]:
         {
             "output_tokens": request.output_tokens,
             "parts": [[numbers.setdefault(name, len(numbers)), tokens] for name, tokens in request.parts],
+            **({} if request.session is None else _turn(request)),
         }
         for request in trace
     ]
+
+
+def _turn(request: Replayed) -> dict[str, Any]:
+    return {"session": request.session, "turn": request.turn, "pause_s": request.pause_s}
 
 
 def meter_argv(python: Path, bundle: Path, plan: Path, out: Path) -> tuple[str, ...]:

@@ -11,11 +11,13 @@ from bench.audit.measurement import evidence, loop_of, release
 from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
 from bench.host_use import Busy
 from bench.loadgen.report import PlannedTokens
+from bench.loadgen.sessions import Sessions
 from bench.quality.answers import agreed_share, fall
 from bench.quality.lm_eval import EarlierScore, fall_se
 from bench.record import Accuracy, Answers, CalibratedLoad, Calibration
 from bench.server_facts import ServerFacts
 from bench.steady import PARTS
+from bench.suite.prompts import Prompts
 from bench.suite.quality import Quality
 from bench.suite.workload import Workload
 from bench.wording import PlainNumber
@@ -54,6 +56,22 @@ def _starting(*flags: str) -> Mutation:
 with_room = _starting("--max-num-seqs", "1024")
 STEADY = with_room(healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED))
 POISSON = healthy(open_loop(OPEN, [1.0] * 40, [0.5] * 40), OPEN)
+
+
+def _opening(mean: float) -> "Mutation":
+    """The same run, with so many sessions open."""
+    length, count = 10.0, 36
+    begin_s = np.floor(np.arange(count) / mean) * length  # side by side, one after another
+    sessions = Sessions(
+        begin_s, begin_s + length, np.full(count, length), np.ones(count), np.ones(count, bool), np.ones(count, bool)
+    )
+    return lambda run: replace(run, report=replace(run.report, sessions=sessions))
+
+
+_TRACE = OPEN.model_copy(update={"arrivals": "trace", "request_rate_per_s": None, "trace": "a.csv"})
+REPLAY = healthy(open_loop(_TRACE, [1.0] * 40, [0.5] * 40), _TRACE)
+_TALKS = CLOSED.model_copy(update={"arrivals": "sessions", "prompts": Prompts(kind="multi-turn", turns=2, pause_s=1.0)})
+SESSIONS = _opening(4.0)(with_room(healthy(closed_loop(_TALKS, [1.0] * 40), _TALKS)))
 
 
 def _evidence(run: Measured) -> Evidence:
@@ -350,6 +368,8 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("live_not_held", STEADY, _holding(3.85)),
     ("steady_drift", STEADY, _slowing(0.2)),
     ("dispatch_late", POISSON, _reporting(dispatch_delay_p99_s=0.002)),
+    ("late_replay", REPLAY, _reporting(dispatch_delay_p99_s=0.02)),
+    ("sessions_not_held", SESSIONS, _opening(3.0)),
     ("live_disagreement", STEADY, _seeing(4.1)),
     ("server_unwatched", STEADY, _not_answering(2)),
     ("tpot_disagreement", STEADY, _timing(mean_itl_s=1.2)),
@@ -383,6 +403,8 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("concurrency_not_reached", STEADY, _asking(concurrency=9)),
     ("cold_start_contamination", STEADY, _starting_cold(30.0)),
     ("rate_not_offered", POISSON, _sending_slower(2.0)),
+    ("late_replay", REPLAY, _reporting(dispatch_delay_p99_s=0.2)),
+    ("sessions_not_held", SESSIONS, _opening(1.0)),
     ("osl_not_reached", STEADY, _asking(osl=128)),
     ("isl_mismatch", STEADY, _asking(isl=256)),
     ("engine_version_conflict", STEADY, _serving("0.31.0")),

@@ -299,6 +299,13 @@ def test_a_suite_without_scenarios_is_refused() -> None:
         ("concurrency = 4\nworkers = 5", "5 workers are more than the concurrency of 4"),
         ('arrivals = "trace"', 'trace needs arrivals = "trace"'),
         ('concurrency = 4\ntrace = "a.csv"', 'trace needs arrivals = "trace"'),
+        ('concurrency = 4\narrivals = "sessions"', "sessions need turns: give multi-turn prompts, or a trace"),
+        ('arrivals = "sessions"', "sessions need concurrency"),
+        ('arrivals = "trace"\ntrace = "a.jsonl"\ntrace_format = "weka"', "a weka trace does not say when its sessions"),
+        (
+            'concurrency = 4\nprompts = { kind = "multi-turn", turns = 2, pause_s = 1.0 }',
+            'prompts.pause_s needs arrivals = "sessions"',
+        ),
         ("concurrency = 4\ntrace_speed = 2.0", "trace_format, trace_speed and trace_from_s need trace"),
         (
             'arrivals = "trace"\ntrace = "a.csv"\ntrace_format = "azure"\nprompts = { form = "chat" }',
@@ -602,6 +609,7 @@ PROMPT_MOVES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (SHARED, {"groups": 3}),
     (SHARED, {"prefix_tokens": 65}),
     (TALKING, {"turns": 2}),
+    (TALKING, {"pause_s": 0.5}),
     (SEEN, {"width": 65}),
     (SEEN, {"height": 33}),
     (SEEN, {"images": 2}),

@@ -5,6 +5,7 @@ import pytest
 from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES
 from tests.bench.audit.test_measurement import KINDS
 from tests.warehouse.folders import whole_night
+from tests.warehouse.rows.test_session_results import OF_SESSIONS
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 from warehouse.schema.column import Column
@@ -46,6 +47,7 @@ def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSu
     elsewhere |= {"repeats_ended_by", "half_width_max", "scenario_s"}  # tests/warehouse/test_added_repeats.py
     elsewhere |= {column.name for column in (*SPECULATION_ASKED, *WORKLOAD_COLUMNS)}  # ../rows/test_workload_results.py
     elsewhere |= {rule.column for rule in NIGHT_RULES if rule.only_where in KINDS}
+    elsewhere |= set(OF_SESSIONS)  # tests/warehouse/rows/test_session_results.py
     elsewhere |= {"series_identity"}  # tests/warehouse/trends/test_own_series.py
     missing = [name for name in names if not found[name] and "lm_eval" not in name and name not in elsewhere]
     assert missing == (COMPARED if table == "measurements" else [])

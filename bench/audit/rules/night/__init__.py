@@ -10,6 +10,7 @@ from bench.audit.rules.night.host import HOST_RULES
 from bench.audit.rules.night.load import LOAD_RULES
 from bench.audit.rules.night.numbers import NUMBER_RULES
 from bench.audit.rules.night.repetition import REPETITION_RULES
+from bench.audit.rules.night.replay import REPLAY_RULES
 from bench.audit.rules.night.requested import REQUESTED_RULES
 from bench.audit.rules.night.server import SERVER_RULES
 from bench.audit.rules.night.speculation import SPECULATION_RULES
@@ -18,6 +19,7 @@ from bench.audit.rules.rule import Rule
 NIGHT_RULES: tuple[Rule, ...] = (
     *NUMBER_RULES,
     *LOAD_RULES,
+    *REPLAY_RULES,
     *REQUESTED_RULES,
     *SERVER_RULES,
     *ENDPOINT_RULES,
