@@ -9,6 +9,10 @@ from dataclasses import dataclass
 OPENAI_ENGINES = ("vllm", "sglang", "llama.cpp", "endpoint")
 
 
+# One night of traces, sessions and shared prefixes: each token and each hit of the cache as planned.
+REPLAYED = ("tests/flows/test_replay_real.py::test_every_token_and_hit_of_a_replay_is_as_planned_on_the_real_engine",)
+
+
 @dataclass(frozen=True)
 class WorkloadKind:
     """A kind of workload. `metrics` are columns as `table.column`, `rules` are codes of the audit.
@@ -61,6 +65,7 @@ KINDS: tuple[WorkloadKind, ...] = (
             "measurements.server_prefix_cache_hits",
         ),
         rules=("late_replay", "isl_mismatch", "osl_not_reached", "prefix_cache_contamination"),
+        runs=REPLAYED,
     ),
     WorkloadKind(
         name="agent sessions",
@@ -76,6 +81,7 @@ KINDS: tuple[WorkloadKind, ...] = (
             "measurements.server_cache_hit_share",
         ),
         rules=("late_replay", "sessions_not_held", "prefix_cache_contamination"),
+        runs=REPLAYED,
     ),
     WorkloadKind(
         name="shared prefixes",
@@ -83,5 +89,6 @@ KINDS: tuple[WorkloadKind, ...] = (
         engines=OPENAI_ENGINES,
         metrics=("measurements.planned_prefix_cache_hits", "measurements.server_prefix_cache_hits"),
         rules=("prefix_cache_contamination", "cached_tokens_drift"),
+        runs=REPLAYED,
     ),
 )
