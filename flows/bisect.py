@@ -73,6 +73,20 @@ def run_search(
         store.write_json(path, search)
 
 
+def measure_by(data: Path, search: Bisection, run: Callable[[str, Path, str | None], str]) -> Measure:
+    """What measures a candidate: `run` runs its night by a suite, or resumes the one it is given, and returns its name.
+
+    A night of that suite that this search did not count is resumed: it was cut off.
+    """
+    nights = [one.night for one in read_state(state_file(data, search), search).measured]
+
+    def measure(candidate: str, suite: Path) -> Measured:
+        nights.append(run(candidate, suite, begun_night(data, suite, search.target, nights)))
+        return read_night(data, search.metric, candidate, nights[-1], began=nights[0])
+
+    return measure
+
+
 def write_suite(data: Path, search: Bisection, candidate: str) -> Path:
     """The suite with its engine's version or image replaced by a candidate; its lock comes with it."""
     name = hashlib.sha256(f"{search.suite} {candidate}".encode()).hexdigest()[:16]

@@ -12,11 +12,9 @@ from prefect.states import Completed, Failed
 
 from bench.closing import GOOD_VERDICTS
 from bench.errors import BadRunsError, NightbenchError
-from bench.trends.judgement import SaidChange
 from flows.service.parts import SKIPPED
-from infra.storage import store
+from tasks.night_notice import confirmed_of
 from warehouse.load import LoadSummary
-from warehouse.trends.kept import confirmed_changes
 
 WITH_CHANGES = "Completed with changes"
 
@@ -48,7 +46,7 @@ def ended(data: Path, summary: LoadSummary) -> LoadSummary:
         name = "Rejected" if bad == {"rejected"} else "Failed"
         # Prefect takes a state that a flow returns for the state of its run, and raises what the state holds.
         return cast("LoadSummary", Failed(name=name, message=str(error), data=error))
-    changes = _confirmed(data, summary.night)
+    changes = confirmed_of(data, summary.night)
     if not changes:
         return summary
     message = "; ".join(str(change) for change in changes)
@@ -58,13 +56,6 @@ def ended(data: Path, summary: LoadSummary) -> LoadSummary:
 def is_good(summary: LoadSummary) -> bool:
     """Whether no run of a night is rejected, failed or was not run."""
     return summary.verdicts.keys() <= GOOD_VERDICTS
-
-
-def _confirmed(data: Path, night: str) -> list[SaidChange]:
-    """The changes that a night confirms, or the night that measured its suspect scenarios again."""
-    later = [other for other in store.nights(data) if other > night]
-    again = [other for other in later if store.read_night(data, other).rerun_of == night]
-    return [change for one in (night, *again) for change in confirmed_changes(data, one)]
 
 
 def loaded(outcome: LoadSummary | NightbenchError) -> LoadSummary:

@@ -21,6 +21,7 @@ from bench.errors import (
 from bench.night_steps import server_steps
 from bench.record import NightRecord, PlannedRun
 from flows.added_repeats import with_added_repeat, with_due_repeats
+from flows.causes import search_causes
 from flows.defaults import DEFAULT, choose, run_name
 from flows.deployed import is_deployed, require_listed, why_skipped
 from flows.end_state import as_state, ended, skipped
@@ -109,9 +110,16 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     release = partial(release_all, settings)
 
     def to_its_state() -> LoadSummary:
-        return as_state(lambda: ended(settings.data, whole_night(settings, asked)), release)
+        return as_state(lambda: ended(settings.data, night_with_causes(settings, asked)), release)
 
     return run_to_its_end(settings.data, to_its_state, release)
+
+
+def night_with_causes(settings: Settings, asked: NightRequest) -> LoadSummary:
+    """Run one night; for each change that it confirms, search the engine that made it, if the suite has a budget."""
+    summary = whole_night(settings, asked)
+    search_causes(settings, asked, summary.night, partial(run_night, settings, wait=True))
+    return summary
 
 
 def whole_night(settings: Settings, asked: NightRequest) -> LoadSummary:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import httpx2
@@ -42,6 +42,18 @@ def notify_of_night(settings: Settings, what: str, say: Say) -> Iterator[NightNo
         _notify(settings, what, notice.night, error, say)
         raise
     _notify(settings, what, notice.night, None, say)
+
+
+def notify_of_cause(settings: Settings, what: str, night: NightRecord, event_id: str, say: Say) -> None:
+    """Send the message of a night again, now with the cause of one of its events, which is an event of Prefect, too."""
+    if not addresses(settings) and not is_deployed():
+        return
+    try:
+        event = night_event(settings, what, night, None)
+        tell(settings, event, say)
+        emit(replace(event, key=f"cause.found/{event_id}"))
+    except (NightbenchError, OSError) as why:
+        say(f"the cause of event {event_id} was not sent: {why}")
 
 
 @contextmanager

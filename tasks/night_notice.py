@@ -1,7 +1,7 @@
 """The message of a night: what it measured, what changed, what it cost, and what to do next."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -33,6 +33,8 @@ ENDS: Mapping[type[Exception], str] = {
     NoSpaceError: "the disk is full",
 }
 _TEXTS = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True)  # noqa: S701 - plain text
+BISECT = "nightbench bisect"  # who notes the cause of an event
+_NOTES = "SELECT event_id, arg_max(note, acknowledged_at) FROM acknowledgements WHERE acknowledged_by = ? GROUP BY 1"
 _VERDICTS = "SELECT verdict FROM standing WHERE night = ?"
 
 
@@ -42,6 +44,7 @@ def night_event(settings: Settings, what: str, night: NightRecord | None, error:
     data = settings.data.absolute()
     verdicts = Counter[str]() if night is None else _verdicts(data, night.night)
     changes = [] if night is None else _changes(data, night.night)
+    causes = _causes(data, changes)
     is_bad = (
         error is not None
         or bool(verdicts.keys() - GOOD_VERDICTS)
@@ -53,8 +56,10 @@ def night_event(settings: Settings, what: str, night: NightRecord | None, error:
         error=None if error is None else f"{type(error).__name__}: {error}",
         line=night_line(data, night.night) if verdicts and night is not None else None,
         changes=[f"{change.direction}: {change}" for change in changes],
+        causes=[f"event {event_id}: {cause}" for event_id, cause in causes.items()],
         resume=night.night if night is not None and error is not None else None,
     )
+    ended = "; ".join((ended, *causes.values()))
     link = None if night is None or not verdicts else page_link(settings, night.night)
     return Event(f"{kind}/{name}", "act" if is_bad else "know", f"{what}, night {name}: {ended}", body.strip(), link)
 
@@ -81,13 +86,26 @@ def _verdicts(data: Path, night: str) -> Counter[str]:
         return Counter()
 
 
+def confirmed_of(data: Path, night: str) -> list[SaidChange]:
+    """The changes that a night confirms, or the night that measured its suspect scenarios again."""
+    return [change for change in _changes(data, night) if change.state == "confirmed"]
+
+
 def _changes(data: Path, night: str) -> list[SaidChange]:
-    """The changes that this night's judgement reports, those for the worse first."""
-    file = store.night_folder(data, night) / JUDGEMENT
-    if not file.exists():
-        return []
-    found = [change for change in read_kept(file).changes if change.state in REPORTED]
+    """The changes that the judgement of a night reports, as its second measurement has them; the worse ones first."""
+    later = [other for other in store.nights(data) if other > night]
+    again = [other for other in later if store.read_night(data, other).rerun_of == night]
+    files = [store.night_folder(data, one) / JUDGEMENT for one in (night, *again)]
+    said = [change for file in files if file.exists() for change in read_kept(file).changes]
+    found = {(one.key, one.event_id): one for one in said if one.state in REPORTED}.values()
     return sorted(found, key=lambda change: (change.direction != "worse", -abs(change.effect_pct)))
+
+
+def _causes(data: Path, changes: Sequence[SaidChange]) -> dict[str, str]:
+    """What a bisect noted of the events of these changes."""
+    events = {change.event_id for change in changes}
+    noted = dict(ask(data, _NOTES, (BISECT,)).rows) if events else {}
+    return {event_id: note for event_id, note in noted.items() if event_id in events}
 
 
 def _in_words(verdicts: Counter[str]) -> str:

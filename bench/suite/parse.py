@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from bench.errors import SuiteError
 from bench.frozen import Frozen
+from bench.suite.bisect import Bisect
 from bench.suite.command import Command
 from bench.suite.control import Control
 from bench.suite.engine import Engine
@@ -195,6 +196,7 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "ladder": Rung,
         "control": Control,
         "local": LocalScale,
+        "bisect": Bisect,
         "scenarios": ScenarioEntry,
         "matrix": ScenarioEntry,
         "models": ModelTable,

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from bench.frozen import Frozen
+from bench.suite.bisect import Bisect
 from bench.suite.control import NAME, Control
 from bench.suite.endpoint import Endpoint
 from bench.suite.engine import Engine
@@ -86,6 +87,7 @@ class Suite(Frozen):
     # What else than model, GPUs, parallelism, scenario and engine makes another series; otherwise it explains a change.
     series_identity: tuple[Explaining, ...] = Field(default=(), strict=False)
     rerun_suspects: bool = True  # measure a night's suspect scenarios again, on a new lease within the budget
+    bisect: Bisect | None = None  # None: no search for its cause follows a confirmed change
     machine: Machine = Machine()  # where to run and what to rent
     model: Model  # what is served
     engine: Engine  # the server and its options

@@ -1,5 +1,6 @@
 """The command that finds the engine version or image at which a number moved."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,7 +12,7 @@ from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 
 if TYPE_CHECKING:
-    from bench.trends.bisect import Bisection, Measured, Step
+    from bench.trends.bisect import Bisection, Step
 
 commands = typer.Typer()
 
@@ -100,23 +101,19 @@ def _cost(suite: Path, target: str, fewest: int, most: int) -> str:
 
 
 def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bisection", "Step"]:
-    from flows.bisect import begun_night, read_night, read_state, run_search, state_file  # noqa: PLC0415
+    from flows.bisect import measure_by, run_search  # noqa: PLC0415
     from flows.show.night_view import night_view  # noqa: PLC0415
     from flows.temporary_server import temporary_server  # noqa: PLC0415
     from infra.leases.lease_reports import night_usd  # noqa: PLC0415
 
-    nights = [one.night for one in read_state(state_file(data, search), search).measured]
-
-    def measure(candidate: str, suite: Path) -> "Measured":
-        begun = begun_night(data, suite, search.target, nights)
+    def run(candidate: str, suite: Path, begun: str | None) -> str:
         console.progress(f"measuring {candidate}" + (f": night {begun} is resumed" if begun else ""))
-        nights.append(_night(data, suite, search.target, begun))
-        return read_night(data, search.metric, candidate, nights[-1], began=nights[0])
+        return _night(data, suite, search.target, begun)
 
     handle_stop_signals(data)
     try:
         with night_view(plain=True) as view, view.showing_log(), temporary_server():
-            return run_search(data, search, measure, lambda night: night_usd(data, night), budget_usd)
+            return run_search(data, search, measure_by(data, search, run), partial(night_usd, data), budget_usd)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; what was measured is kept: run the same command again")
         raise typer.Exit(exit_code_of(stop)) from stop

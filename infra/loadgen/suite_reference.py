@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from bench.suite.bisect import Bisect
 from bench.suite.control import Control
 from bench.suite.engine import Engine
 from bench.suite.engine_changes import EngineTable, Variant
@@ -53,6 +54,7 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "[quality]": Quality,
     "[quality.lm_eval]": LmEval,
     "[control]": Control,
+    "[bisect]": Bisect,
     "[[ladder]]": Rung,
     "[local]": LocalScale,
 }

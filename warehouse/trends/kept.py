@@ -42,12 +42,6 @@ def read_kept(path: Path) -> NightJudgement:
     return _read(path, NightJudgement)
 
 
-def confirmed_changes(data: Path, night: str) -> list[SaidChange]:
-    """The confirmed changes of a night's judgement; none where it was not judged. Raises UnreadableResultError."""
-    file = data / "runs" / night / JUDGEMENT
-    return [change for change in read_kept(file).changes if change.state == "confirmed"] if file.exists() else []
-
-
 def stage_judgement(staging: Path, partition: str, said: NightJudgement | None) -> None:
     """Write the rows of the judgement of a night or a history into the staging folder.
 
