@@ -61,6 +61,7 @@ class Plan:
     connections: str = "kept"  # or "fresh": one for each request
     ca_file: str | None = None  # of the CAs that may sign the server's certificate; None: the system's
     api_key_env: str | None = None  # the environment variable with the key that each request carries
+    answers: dict[str, Any] | None = None  # what each must be: `schema`, `pattern`, or `schema` and `tool`
     cache_block_tokens: int | None = None  # the server's prefix cache has whole blocks of so many; None: unknown
 
     @property
@@ -109,6 +110,11 @@ def _is_origin(url: str) -> bool:
         return False
 
 
+def _is_demand(answers: dict[str, Any]) -> bool:
+    """Whether this says what an answer must be."""
+    return set(answers) in ({"schema"}, {"schema", "tool"}, {"pattern"})
+
+
 _PLAN = {
     "meter_plan_version": one_of(METER_PLAN_VERSION),
     "url": Rule((str,), _is_origin, "http://host:port or https://host:port with nothing after it"),
@@ -126,6 +132,7 @@ _PLAN = {
     "ca_file": replace(TEXT, is_optional=True),
     "api_key_env": replace(TEXT, is_optional=True),
     "cache_block_tokens": replace(COUNT, is_optional=True),
+    "answers": Rule((dict,), _is_demand, "an object with schema, pattern, or schema and tool", is_optional=True),
     "extra_body": Rule((dict,), RESERVED.isdisjoint, f"an object without the keys {', '.join(sorted(RESERVED))}"),
 }
 

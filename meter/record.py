@@ -17,6 +17,7 @@ from meter.plan import Plan
 from meter.prompts import Prompt
 from meter.sse import Answer, Event, read_answer, usage_count
 from meter.turns import LATE_NS, Turns
+from meter.validity import is_valid
 
 Row = dict[str, Any]
 
@@ -94,6 +95,7 @@ class Reader:
             "retry_after_s": retry_after_s(answer.head),
             "body_sha256": exchange.request.body_sha256,
             "output_sha256": answer.output_sha256,
+            "answer_is_valid": self._is_valid(answer, outcome),
             "server_metrics": answer.server_metrics,
             "event_first": len(part.events),
             "event_count": len(answer.events),
@@ -107,6 +109,10 @@ class Reader:
         part.between.update(f"{name}: {value}" for name, value in between(answer.head).items())
         if part.tls is None and exchange.connection is not None and exchange.connection.tls is not None:
             part.tls = exchange.connection.tls.describe()
+
+    def _is_valid(self, answer: Answer, outcome: str) -> bool | None:
+        """Whether a complete answer has the form that the plan demands; None where it demands none."""
+        return is_valid(answer, self.plan.answers) if self.plan.answers and outcome == "ok" else None
 
     def _identity(self, exchange: Exchange, answer: Answer) -> Row:
         connection = exchange.connection

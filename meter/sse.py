@@ -36,6 +36,8 @@ class Answer:
     events: list[Event] = field(default_factory=list)
     tokens_by: str | None = None  # how tokens were counted: "ids", "usage" (running counts), or "events" (one an event)
     text: str = ""  # of every channel
+    tool_name: str | None = None  # of the first tool that it calls
+    tool_arguments: str = ""
     finish_reason: str | None = None
     stop_reason: str | int | None = None
     usage: dict[str, Any] | None = None
@@ -164,6 +166,9 @@ def _take_choice(answer: Answer, choice: dict[str, Any]) -> tuple[str, int]:
     )
     is_token = bool(text or thought or said.get("tool_calls"))
     answer.text += (thought or "") + text
+    for call in said.get("tool_calls") or ():
+        answer.tool_name = answer.tool_name or call["function"].get("name")
+        answer.tool_arguments += call["function"].get("arguments") or ""
     answer.finish_reason = _of_kind(str, choice.get("finish_reason")) or answer.finish_reason
     answer.stop_reason = _of_kind((str, int), choice.get("stop_reason")) or answer.stop_reason
     token_ids = choice.get("token_ids")

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from bench import evidence_columns as ev
+from bench.audit.answer_form import answer_form_evidence
 from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.reconcile import cached_diff, reconciled, server_counts
 from bench.audit.repetition import repetition_evidence
@@ -20,7 +21,15 @@ from bench.client_error.envelope import calibrated_share
 from bench.engines.by_name import ENGINES
 from bench.loadgen.report import LoadReport, PlannedTokens
 from bench.loadgen.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
-from bench.metrics import LATENCIES, PERCENTILE_MIN_SAMPLES, Ints, concurrency_achieved, percentile_name, ratio
+from bench.metrics import (
+    LATENCIES,
+    PERCENTILE_MIN_SAMPLES,
+    Ints,
+    Requests,
+    concurrency_achieved,
+    percentile_name,
+    ratio,
+)
 from bench.quality.answers import changes
 from bench.record import RunRecord
 from bench.steady import slope
@@ -55,6 +64,7 @@ def evidence(
     columns |= reconciled(record, report, deltas)
     columns |= speculation_evidence(record, deltas)
     columns |= repetition_evidence(record, report)
+    columns |= answer_form_evidence(record, report)
     columns |= _steady(record, report)
     columns |= _server_view(record, report, deltas, scrapes)
     columns |= _statistics(record, report, measured)
@@ -160,10 +170,19 @@ def _asked_found(record: RunRecord, report: LoadReport) -> Evidence:
     planned = report.planned or PlannedTokens(good * work.isl, good * work.osl, cached_tokens=0)
     return {
         # A server without ignore_eos ends answers by itself: their length is observed, not requested.
-        ev.OSL_RATIO: ratio(_counted(requests.output_tokens[requests.is_ok]), planned.output_tokens) if asks else None,
+        ev.OSL_RATIO: _osl_ratio(record, requests, planned) if asks else None,
         ev.ISL_RATIO: ratio(_counted(requests.input_tokens[requests.is_ok]), planned.input_tokens),
         ev.ENGINE_VERSION_CONFLICT: conflict,
     }
+
+
+def _osl_ratio(record: RunRecord, requests: Requests, planned: PlannedTokens) -> float | None:
+    """Tokens of the answers over those requested; an answer that must have a form ends by itself, at most there."""
+    counted = _counted(requests.output_tokens[requests.is_ok])
+    work = record.asked.workload
+    if work.answers is not None and counted is not None:
+        return max(1.0, float(requests.output_tokens.max()) / work.osl)
+    return ratio(counted, planned.output_tokens)
 
 
 def _endpoint(report: LoadReport) -> Evidence:

@@ -106,8 +106,18 @@ def _meter_report(head: dict[str, Any], rows: bytes, events: bytes) -> LoadRepor
         **_meter_view(head, every, measured, found),
         core_share=_core_share(client),
         cache_hits=_cache_hits(head),
+        valid_share=measured.share("answer_is_valid"),
+        first_use_s=_first_use_s(every, found),
         merged_late_share=client.get("merged_late_share"),
     )
+
+
+def _first_use_s(every: MeterRows, events: Events) -> float | None:
+    """TTFT of the first request, where it belongs to the warm-up and was answered."""
+    first = every.where(every.counts("index") == 0)
+    if not len(first) or first.texts("phase")[0] != "warmup" or events.at[1] == events.at[0]:
+        return None
+    return float(_event_s(events)[0] - first.seconds("send_start_ns")[0])
 
 
 def _cache_hits(head: dict[str, Any]) -> int | None:

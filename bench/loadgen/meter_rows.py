@@ -25,6 +25,7 @@ _SOMETIMES = (  # in the reports of some meters and loads
 _SCHEMA = pa.schema(
     [
         *((name, pa.string() if name in _TEXTS else pa.int64()) for name in (*_REQUIRED, *_SOMETIMES)),
+        ("answer_is_valid", pa.bool_()),
         ("server_metrics", pa.struct([(name, pa.float64()) for name in SERVER_TIMES_MS])),
     ]
 )
@@ -53,6 +54,11 @@ class MeterRows:
     def texts(self, field: str) -> tuple[str | None, ...]:
         """A field of text."""
         return tuple(self.table[field].to_pylist())
+
+    def share(self, field: str) -> float | None:
+        """The share of true values of a field that is true or false; None where no row has it."""
+        found = pc.mean(self.table[field].cast(pa.float64())).as_py()
+        return None if found is None else float(found)
 
     def seconds(self, field: str) -> Floats:
         """A field in nanoseconds, as seconds; NaN for null."""

@@ -40,6 +40,8 @@ class LoadReport:
     lag_p99_s: float | None
     kernel_stamp_share: float | None
     is_complete: bool
+    valid_share: float | None = None  # of the answers that have the form that is demanded; None: none is
+    first_use_s: float | None = None  # TTFT of the very first request, of the warm-up
     warmup_failed_count: int | None = None
     planned: PlannedTokens | None = None  # None: the driver does not say
     cached_tokens: int | None = None  # prompt tokens out of the prefix cache by the server's answers, warm-up included

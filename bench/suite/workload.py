@@ -8,6 +8,7 @@ from bench.frozen import Frozen
 from bench.suite.command import Command
 from bench.suite.prompts import Prompts
 from bench.suite.traces.formats import WITH_SESSIONS, WITHOUT_TIMES, TraceFormat
+from bench.suite.workloads.answer_form import AnswerForm
 
 Driver = Literal["meter", "vllm-bench", "vllm-rs-bench", "vllm-throughput", "vllm-latency", "command"]
 Arrivals = Literal["closed", "sessions", "constant", "poisson", "gamma", "trace", "batch"]
@@ -40,6 +41,7 @@ class Workload(Frozen):
     command: Command | None = None  # of the driver `command`
     workers: int = Field(default=1, ge=1)  # processes of the load, a core each; use more if `client_bound`
     prompts: Prompts = Prompts()  # what is sent
+    answers: AnswerForm | None = None  # the form that each answer must have
     # An engine that speculates may have random prompts. What it guesses of them says nothing about real text.
     random_speculation: bool = False
     # A recorded trace, beside the suite. With lengths in it, `isl` and `osl` are the most that a request may have.
@@ -216,6 +218,18 @@ class Workload(Frozen):
             raise ValueError(msg)
         if self.total_count // turns < (self.concurrency or 0):
             msg = f"{self.total_count // turns} conversations cannot keep {self.concurrency} requests in flight"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _answers_can_have_a_form(self) -> Self:
+        if self.answers is None:
+            return self
+        if self.driver != "meter" or not self.warmup_count:
+            msg = "answers need the meter and a warmup_count of 1 or more: the first use of a form compiles its mask"
+            raise ValueError(msg)
+        if self.answers.tool is not None and self.prompts.form != "chat":
+            msg = 'a tool is called in a chat: set prompts.form = "chat"'
             raise ValueError(msg)
         return self
 

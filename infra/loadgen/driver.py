@@ -173,6 +173,18 @@ def _tail(log: Path) -> str:
     return log.read_text(errors="replace")[-LOG_TAIL_CHARS:].strip() or "its log is empty"
 
 
+def _refused_form(scenario: Scenario, error: str) -> str | None:
+    """The sentence for an engine that refuses the form of every answer; None for other failures."""
+    form = scenario.workload.answers
+    # vLLM refuses a grammar when it compiles it: inside an answer that has begun, with status 200.
+    if form is None or not (error.startswith("HTTP 400") or "BadRequestError" in error):
+        return None
+    return (
+        f"the engine refused every request with answers.{form.kind}: {error}; correct it in the suite, or start the "
+        "engine with what it needs for it"
+    )
+
+
 def read_driver_report(scenario: Scenario, load: Path) -> LoadReport:
     """Read the report of the scenario's driver; LoadDriverError if a file is missing or no request succeeded."""
     try:
@@ -182,5 +194,6 @@ def read_driver_report(scenario: Scenario, load: Path) -> LoadReport:
     if not report.requests.is_ok.any():
         classes = ", ".join(sorted(set(report.requests.outcome))) or "none was sent"
         first = next((error for error in report.requests.error if error), None)
-        raise LoadDriverError(f"no request succeeded ({classes}){': ' + first if first else ''}")
+        refused = _refused_form(scenario, first or "")
+        raise LoadDriverError(refused or f"no request succeeded ({classes}){': ' + first if first else ''}")
     return report

@@ -17,6 +17,7 @@ from bench.record import NightRecord, PlannedRun
 from bench.suite.attach import NAME as ENDPOINT
 from bench.suite.attach import attached, reasons_against
 from bench.suite.endpoint import Endpoint
+from bench.suite.free_twins import with_free_twins
 from bench.suite.model import Model
 from bench.suite.parse import parse_source
 from bench.suite.pins import require_pins
@@ -78,7 +79,7 @@ def parse_suite_file(path: Path) -> tuple[Suite, SuiteSource]:
     source = read_source(path)
     suite = parse_source(source)
     require_engines(suite, source)
-    suite = with_real_prompts(suite, source)
+    suite = with_free_twins(with_real_prompts(suite, source))
     require_driver_engines(suite, source)
     _require_folder(suite, source)
     if suite.local is not None:

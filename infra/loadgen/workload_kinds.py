@@ -30,6 +30,20 @@ class WorkloadKind:
 
 KINDS: tuple[WorkloadKind, ...] = (
     WorkloadKind(
+        name="structured output and tool calls",
+        keys=("answers.json_schema", "answers.grammar", "answers.tool"),
+        engines=OPENAI_ENGINES,
+        metrics=(
+            *("measurements.valid_answer_share", "measurements.first_use_ttft_ms"),
+            "answer_overheads.ratio",
+        ),
+        rules=("answers_invalid",),
+        runs=(
+            "tests/flows/test_real_workloads.py::test_every_answer_has_the_demanded_form_on_the_real_engine",
+            "tests/flows/test_real_workloads.py::test_a_grammar_that_the_real_engine_refuses_is_a_sentence",
+        ),
+    ),
+    WorkloadKind(
         name="one prompt again and again",
         keys=('prompts.kind = "repeated"',),
         engines=OPENAI_ENGINES,

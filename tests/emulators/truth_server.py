@@ -248,6 +248,9 @@ def check_ask(truth: Truth, body: dict[str, Any], prompt: list[int]) -> int:
         raise RefusedError(404, "NotFoundError", message, "model")
     if "hosted" in truth.faults:
         require_hosted(body)
+    grammar = (body.get("structured_outputs") or {}).get("grammar")
+    if grammar is not None and not grammar.startswith("root ::="):
+        raise RefusedError(400, "BadRequestError", "Invalid grammar specification.")
     wanted = asked_tokens(body)
     if wanted > truth.context:
         message = (

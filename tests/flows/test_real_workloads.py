@@ -25,7 +25,11 @@ source = "generated:tiny?seed=0"
 [engine]
 version = "0.32.0"
 max_model_len = 2048
-flags = ["--dtype", "bfloat16", "--enforce-eager", "--no-enable-prefix-caching"]
+flags = [
+    "--dtype", "bfloat16", "--enforce-eager", "--no-enable-prefix-caching",
+    "--enable-auto-tool-choice", "--tool-call-parser", "hermes",
+    "--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}',
+]
 environment = { VLLM_CPU_KVCACHE_SPACE = "1", TORCHDYNAMO_DISABLE = "1" }
 
 [quality]
@@ -56,6 +60,51 @@ warmup_count = 2
 prompts = { kind = "repeated", form = "text" }
 """
 
+FORMS = """
+[[scenarios]]
+name = "json"
+isl = 32
+osl = 96
+concurrency = 2
+request_count = 12
+warmup_count = 2
+answers.json_schema = '''{"type": "object", "properties": {"city": {"type": "string", "enum": ["Oslo", "Rome"]},
+"days": {"type": "integer", "minimum": 0, "maximum": 9}}, "required": ["city", "days"],
+"additionalProperties": false}'''
+
+[[scenarios]]
+name = "grammar"
+isl = 32
+osl = 16
+concurrency = 2
+request_count = 12
+warmup_count = 2
+prompts = { form = "text" }
+answers = { grammar = 'root ::= "yes" | "no"', pattern = "yes|no", pair = false }
+
+[[scenarios]]
+name = "refused"
+isl = 32
+osl = 16
+concurrency = 1
+request_count = 2
+warmup_count = 1
+answers = { grammar = "root ::= nowhere", pattern = "yes", pair = false }
+
+[[scenarios]]
+name = "tool"
+isl = 32
+osl = 96
+concurrency = 1
+request_count = 6
+warmup_count = 1
+prompts = { form = "chat" }
+[scenarios.answers]
+pair = false
+tool = '''{"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string",
+"enum": ["Oslo", "Rome"]}}, "required": ["city"], "additionalProperties": false}}'''
+"""
+
 
 @pytest.fixture(scope="module")
 def measured(
@@ -65,7 +114,7 @@ def measured(
     del prefect_api
     house = make_house(tmp_path_factory.mktemp("workloads"), prefect_home)
     house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(with_python(quick_engine, engine, house.data.parent / "bin"))
-    house.suite.write_text(SUITE + N_GRAMS + REPEATED)
+    house.suite.write_text(SUITE + N_GRAMS + REPEATED + FORMS)
     with pytest.MonkeyPatch.context() as patch:
         live_in(house, patch)
         trust_the_client(patch)
@@ -107,3 +156,36 @@ def test_a_repeated_prompt_is_computed_each_time_on_the_real_engine(measured: Ni
     row = _row(measured, "repeated", "repeated_generation_share", "repeated_ttft_share")
 
     assert all(isinstance(share, float) and share > 0 for share in row.values())
+
+
+@pytest.mark.parametrize("scenario", ["json", "grammar"])
+def test_every_answer_has_the_demanded_form_on_the_real_engine(measured: NightFixture, scenario: str) -> None:
+    row = _row(measured, scenario, "valid_answer_share", "first_use_ttft_ms", "failed", "ev_server_client_tokens_diff")
+
+    assert isinstance(row.pop("first_use_ttft_ms"), float)
+    assert row == {"valid_answer_share": 1.0, "failed": 0, "ev_server_client_tokens_diff": 0.0}
+    assert "answers_invalid" not in _doubts(measured, scenario)
+
+
+def test_a_tool_that_a_model_of_random_weights_calls_badly_rejects_the_run(measured: NightFixture) -> None:
+    # The mask lets it write blanks between the arguments, which it does until `osl` cuts the call.
+    row = _row(measured, "tool", "failed", "valid_answer_share < 1.0 AS is_cut", "verdict")
+
+    assert row == {"failed": 0, "is_cut": True, "verdict": "rejected"}
+    assert "answers_invalid" in _doubts(measured, "tool")
+
+
+def test_the_form_is_measured_beside_its_free_twin_on_the_real_engine(measured: NightFixture) -> None:
+    sql = "SELECT scenario, outcome FROM measurements WHERE scenario LIKE 'json%' ORDER BY scenario"
+    rows = json.loads(measured.call("sql", sql, "--json").stdout)
+
+    assert rows == [{"scenario": name, "outcome": "measured"} for name in ("json", "json-free")]
+
+
+def test_a_grammar_that_the_real_engine_refuses_is_a_sentence(measured: NightFixture) -> None:
+    sql = "SELECT outcome, reason FROM measurements WHERE scenario = 'refused'"
+    (row,) = json.loads(measured.call("sql", sql, "--json").stdout)
+
+    assert row["outcome"] == "failed"
+    assert "the engine refused every request with answers.grammar: HTTP " in row["reason"]
+    assert "Invalid grammar specification" in row["reason"]

@@ -43,7 +43,16 @@ FIELDS = [
     *("done_at_ns", "prompt_tokens_planned", "prompt_tokens_counted", "cached_tokens_planned", "cached_tokens"),
     *("output_tokens_planned", "output_tokens_counted", "tokens_by"),
     *("lag_p99_ns", "lag_max_ns", "merged_events", "merged_late_events", "finish_reason", "stop_reason"),
-    *("http_status", "outcome", "error", "retry_after_s", "body_sha256", "output_sha256", "server_metrics"),
+    *(
+        "http_status",
+        "outcome",
+        "error",
+        "retry_after_s",
+        "body_sha256",
+        "output_sha256",
+        "answer_is_valid",
+        "server_metrics",
+    ),
     *("event_first", "event_count", "window"),
 ]
 StartMeter = Callable[..., "subprocess.Popen[str]"]

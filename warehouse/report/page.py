@@ -57,6 +57,11 @@ FROM search_probes
 WHERE night = ?
 ORDER BY search, repeat, probe
 """
+OVERHEADS = """
+SELECT scenario, answer_form, metric, value, free_value, ratio, repeats, free_repeats
+FROM answer_overheads
+WHERE night = ?
+"""
 # What this night reported, and what later nights reported of it.
 CHANGES = """
 SELECT * FROM changes
@@ -91,6 +96,7 @@ class _Content:
     searches: list[Row]
     probes: list[Row]
     precision: list[Row]
+    overheads: list[Row]
     failures: list[Row]
     controls: list[Row]
     costs: list[Row]
@@ -157,6 +163,7 @@ def _content(data: Path, night: str, picture: Picture) -> _Content:
         searches=of_night("SELECT * EXCLUDE (night) FROM searches WHERE night = ?"),
         probes=of_night(PROBES),
         precision=_precision(data, night),
+        overheads=of_night(OVERHEADS),
         failures=of_night("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
         controls=of_night("SELECT * EXCLUDE (night) FROM controls WHERE night = ?"),
         costs=of_night("SELECT * FROM night_costs WHERE night = ?"),
@@ -208,6 +215,7 @@ def _to_read(content: _Content, address: Address) -> Iterator[tuple[str, Markup]
     yield "Trends", content.trends
     yield "Results", table_html(_known(content.results)) + csv_of(f"{content.night}-results", content.results)
     yield "Numbers of single kinds of workload", table_html(workload_rows(content.measurements))
+    yield "Overhead of answers with a form", table_html(content.overheads)
     yield "Failures", table_html(content.failures) or Markup("<p>Every planned run was measured.</p>")
     yield "Findings", table_html(content.findings) or Markup("<p>No findings.</p>")
     yield "Expectations that do not hold", table_html(_unmet(content))

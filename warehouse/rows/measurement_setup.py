@@ -9,7 +9,7 @@ from bench.suite.quality import Quality
 from bench.suite.scenario import Scenario
 from catalog.read import find_gpu, find_model
 from warehouse.rows import stack
-from warehouse.rows.workload_results import speculation_asked
+from warehouse.rows.workload_results import answers_asked, speculation_asked
 from warehouse.schema.row import Row
 
 
@@ -51,6 +51,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "request_count": work.request_count if has_requests else None,
         "warmup_count": work.warmup_count if has_requests else None,
         **speculation_asked(scenario.engine),
+        **answers_asked(work),
         "min_duration_s": quality.min_duration_s,
         "min_requests_per_slot": quality.min_requests_per_slot,
         "max_other_cpu_share": quality.max_other_cpu_share,

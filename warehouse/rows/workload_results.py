@@ -8,6 +8,7 @@ from bench.engines.speculation import POSITIONS, speculation_of
 from bench.loadgen.report import LoadReport
 from bench.record import RunRecord
 from bench.suite.engine import Engine
+from bench.suite.workload import Workload
 from warehouse.rows.units import MS_PER_S
 from warehouse.schema.row import Row
 
@@ -23,6 +24,20 @@ def speculation_asked(engine: Engine) -> Row:
         "spec_tokens_max": asked.tokens_max,
         "spec_draft_model": asked.draft_model,
     }
+
+
+def answers_asked(work: Workload) -> Row:
+    """The columns of the form that the suite demands of each answer."""
+    form = work.answers
+    return {} if form is None else {"answer_form": form.kind, "valid_share_min": form.valid_share_min}
+
+
+def answer_validity(record: RunRecord, report: LoadReport) -> Row:
+    """The columns of answers that must have a form; empty where none is demanded."""
+    if record.asked.workload.answers is None:
+        return {}
+    first_ms = None if report.first_use_s is None else report.first_use_s * MS_PER_S
+    return {"valid_answer_share": report.valid_share, "first_use_ttft_ms": first_ms}
 
 
 def repetition(record: RunRecord, report: LoadReport) -> Row:

@@ -44,6 +44,14 @@ def _key(dimension: str) -> Column:
 
 
 VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "answer_overheads": (
+        _METRIC,
+        Column("value", "number", "geometric mean with the demanded form, in the metric's unit"),
+        Column("free_value", "number", "the same of the free twin"),
+        Column("ratio", "number", "value over free_value"),
+        _REPEATS,
+        Column("free_repeats", "integer", "repeats of the free twin that count", low=0),
+    ),
     **{f"dim_{dimension}": (_key(dimension), *_NIGHTS) for dimension in DIMENSIONS},
     "dim_metric": (
         _METRIC,

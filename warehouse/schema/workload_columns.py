@@ -9,6 +9,14 @@ SPECULATION_ASKED = (
     Column("spec_tokens_max", "integer", "requested tokens of a draft", "tokens", low=1),
     Column("spec_draft_model", "text", "requested draft model"),
 )
+ANSWERS_ASKED = (
+    Column("answer_form", "text", "form that each answer must have: json_schema, grammar or tool; NULL: any"),
+    Column("valid_share_min", "number", "least share of valid answers that the suite demands", "share"),
+)
+_ANSWERS = (
+    Column("valid_answer_share", "number", "share of the complete answers that have the demanded form", "share"),
+    Column("first_use_ttft_ms", "number", "TTFT of the first warm-up request, which compiles a mask", "ms", low=0),
+)
 _SPECULATION = (
     Column("spec_acceptance_length", "number", "mean tokens of a step with a draft: 1 + accepted / drafts", "tokens"),
     Column("spec_acceptance_rate", "number", "accepted tokens over proposed ones", "share"),
@@ -29,6 +37,6 @@ _REPETITION = (
         "repeated_generation_share", "number", "the same of the time from the first token to the last", "share", low=0
     ),
 )
-WORKLOAD_COLUMNS = (*_SPECULATION, *_REPETITION)
+WORKLOAD_COLUMNS = (*_ANSWERS, *_SPECULATION, *_REPETITION)
 # Those that have a series of their own and are judged each night: not how far the server's counters moved.
 WORKLOAD_METRICS = tuple(column.name for column in WORKLOAD_COLUMNS if not column.name.startswith("server_"))

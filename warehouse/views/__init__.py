@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.student import t_975
+from bench.suite.free_twins import FREE
 from bench.suite.suite import REPEATS_MAX
 from bench.trends.night_judge import min_effect_of
 from bench.trends.series import lower_is_better
@@ -35,6 +36,7 @@ QUESTIONS = (
     "nightly_medians",
     "monthly_histograms",
     "lease_means",
+    "answer_overheads",
     "night_repeats",
     "repeat_history",
     "series_nights",
@@ -149,6 +151,7 @@ def _values() -> dict[str, object]:
     return {
         "counts": _COUNTS,
         "dimensions": DIMENSIONS,
+        "free": FREE,
         "key": _key,
         "metrics": METRICS,
         "metric_rows": tuple(_metrics()),

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bench.loadgen.answer_body import answer_body, answer_demand
 from bench.loadgen.drivers.target import NOTHING_GIVEN, LoadTarget, RunInputs
 from bench.loadgen.meter_report import read_meter
 from bench.loadgen.report import LoadReport
@@ -51,8 +52,15 @@ def meter_plan(
         **({} if target.ca_file is None else {"ca_file": target.ca_file}),
         **({} if target.api_key_env is None else {"api_key_env": target.api_key_env}),
         **({} if target.cache_block_tokens is None else {"cache_block_tokens": target.cache_block_tokens}),
-        "extra_body": dict(target.body),
+        **({} if work.answers is None else {"answers": answer_demand(work.answers)}),
+        "extra_body": _body(scenario, target),
     }
+
+
+def _body(scenario: Scenario, target: LoadTarget) -> dict[str, Any]:
+    """What each request asks for beside prompt and length; an answer that must have a form ends by itself."""
+    form = answer_body(scenario)
+    return {name: value for name, value in target.body.items() if not form or name != "ignore_eos"} | form
 
 
 def _prompts(work: Workload, target: LoadTarget, seed: int, given: RunInputs) -> dict[str, Any]:

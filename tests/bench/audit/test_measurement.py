@@ -34,10 +34,8 @@ from tests.bench.builders import (
     open_loop,
 )
 
-KINDS = {
-    "is_speculative",
-    "repeated_e2el_p50_ms",
-}  # columns that say of a run that it has a kind of workload with rules of its own
+# Columns that say of a run that it has a kind of workload with rules of its own.
+KINDS = {"answer_form", "is_speculative", "repeated_e2el_p50_ms"}
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
 
@@ -344,7 +342,14 @@ def _repeating(factor: float, *, of_first: float | None = None) -> Mutation:
     return mutate
 
 
+def _demanding_form(share: float) -> Mutation:
+    """The same run, whose answers must be JSON, and of which this share is."""
+    form = {"json_schema": '{"type": "object"}', "valid_share_min": 0.9}
+    return lambda run: _reporting(valid_share=share)(_asking(answers=form)(run))
+
+
 SPECULATING = _speculating(STEADY)
+FORMED = _demanding_form(0.95)(STEADY)
 REPEATING = _repeating(1.0)(STEADY)
 WARNS: list[tuple[str, Measured, Mutation]] = [
     ("failure_rate", STEADY, _failing(2)),
@@ -432,6 +437,7 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("speculation_on_random_prompts", SPECULATING, _asking(prompts={"kind": "random"})),
     ("acceptance_impossible", SPECULATING, _drafting(301.0)),
     ("cached_outputs", REPEATING, _repeating(0.5)),
+    ("answers_invalid", FORMED, _demanding_form(0.89)),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}
 

@@ -1,11 +1,13 @@
 """The columns of single kinds of workload: each is written, and the night's page shows those that a run has."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.suite.engine import Engine
 from bench.suite.prompts import Prompts
+from bench.suite.workloads.answer_form import AnswerForm
 from tests.bench.builders import CLOSED, closed_loop, healthy, with_workload
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
@@ -14,7 +16,7 @@ from warehouse.load import load_night
 from warehouse.report.page import write_report
 from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
-from warehouse.rows.workload_results import repetition, speculation
+from warehouse.rows.workload_results import answer_validity, repetition, speculation
 from warehouse.schema.row import Row
 from warehouse.schema.workload_columns import SPECULATION_ASKED, WORKLOAD_COLUMNS
 
@@ -44,12 +46,16 @@ def test_every_column_of_a_kind_of_workload_is_written() -> None:
     closed = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED)
     work = CLOSED.model_copy(update={"prompts": Prompts(kind="repeated", form="text")})
     asked = closed.record.model_copy(update={"asked": with_workload(work)})
+    form = AnswerForm(grammar='root ::= "yes"', pattern="yes")
+    formed = closed.record.model_copy(update={"asked": with_workload(CLOSED.model_copy(update={"answers": form}))})
     written = [speculation(DRAFTS | BY_POSITION), repetition(asked, closed.report)]
+    written.append(answer_validity(formed, replace(closed.report, valid_share=1.0, first_use_s=0.5)))
 
     assert {name for row in written for name in row} == {column.name for column in WORKLOAD_COLUMNS} | {
         "is_speculative"
     }
-    assert repetition(closed.record, closed.report) == {}
+    assert written[-1]["first_use_ttft_ms"] == 500.0
+    assert (repetition(closed.record, closed.report), answer_validity(closed.record, closed.report)) == ({}, {})
     assert set(speculation(dict.fromkeys(DRAFTS, 0.0))) == set()
     assert set(speculation(None)) == set()
 

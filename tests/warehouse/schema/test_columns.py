@@ -10,7 +10,7 @@ from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 from warehouse.schema.column import Column
 from warehouse.schema.columns import COLUMNS, TABLES, Table, outside_bounds
-from warehouse.schema.workload_columns import SPECULATION_ASKED, WORKLOAD_COLUMNS
+from warehouse.schema.workload_columns import ANSWERS_ASKED, SPECULATION_ASKED, WORKLOAD_COLUMNS
 
 # Imports: tests/warehouse/test_imports.py. Scores and expectations: tests/warehouse/judging/. Searches:
 # ../test_searches.py. Commands: ../rows/test_command_rows.py. Histories: ../test_histories.py. What was said:
@@ -45,7 +45,9 @@ def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSu
     elsewhere |= {"catalog_model", "catalog_gpu"}  # tests/warehouse/rows/test_eight_gpus.py
     elsewhere |= {"within_slo_share", "goodput_per_s", "goodput_tok_per_s"}  # tests/warehouse/test_searches.py
     elsewhere |= {"repeats_ended_by", "half_width_max", "scenario_s"}  # tests/warehouse/test_added_repeats.py
-    elsewhere |= {column.name for column in (*SPECULATION_ASKED, *WORKLOAD_COLUMNS)}  # ../rows/test_workload_results.py
+    elsewhere |= {
+        column.name for column in (*ANSWERS_ASKED, *SPECULATION_ASKED, *WORKLOAD_COLUMNS)
+    }  # ../rows/test_workload_results.py
     elsewhere |= {rule.column for rule in NIGHT_RULES if rule.only_where in KINDS}
     elsewhere |= set(OF_SESSIONS)  # tests/warehouse/rows/test_session_results.py
     elsewhere |= {"series_identity"}  # tests/warehouse/trends/test_own_series.py

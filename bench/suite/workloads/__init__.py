@@ -1,0 +1,1 @@
+"""Kinds of workload beyond plain prompts, as a suite describes them."""
