@@ -38,7 +38,7 @@ from warehouse.rows.row_ids import blank_row, run_ids
 from warehouse.rows.run_folder import RunFiles, RunId
 from warehouse.rows.sample_rows import scrapes_of, server_samples_table, telemetry_table
 from warehouse.rows.session_results import cache_shares, session_results
-from warehouse.rows.workload_results import answer_validity, repetition, speculation
+from warehouse.rows.workload_results import numbers_of_kinds
 from warehouse.schema.columns import PARTITION, arrow_schema
 from warehouse.schema.row import Row
 
@@ -82,9 +82,7 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
         scrapes = scrapes_of(samples)
         row |= measured(report, deltas, row["usd_per_hour"])
         row |= listed_cost(record, report)
-        row |= speculation(deltas)
-        row |= repetition(record, report)
-        row |= answer_validity(record, report)
+        row |= numbers_of_kinds(record, report, deltas)
         row |= goodput(report.requests, record.slo)
         row |= answers(record)
         row |= intervals(report, row)

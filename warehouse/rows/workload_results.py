@@ -32,6 +32,11 @@ def answers_asked(work: Workload) -> Row:
     return {} if form is None else {"answer_form": form.kind, "valid_share_min": form.valid_share_min}
 
 
+def numbers_of_kinds(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Row:
+    """The columns of all kinds of workload that the run has."""
+    return {**speculation(deltas), **repetition(record, report), **answer_validity(record, report)}
+
+
 def answer_validity(record: RunRecord, report: LoadReport) -> Row:
     """The columns of answers that must have a form; empty where none is demanded."""
     if record.asked.workload.answers is None:
