@@ -10,6 +10,7 @@ from bench.engines.ladder import require_rungs
 from bench.engines.require import require_engines
 from bench.engines.speculative_load import with_real_prompts
 from bench.errors import SuiteError, UsageError
+from bench.free_twins import with_free_twins
 from bench.loadgen.drivers.require_engine import require_driver_engines
 from bench.machine_nights import shares_of
 from bench.plan import order_seed, plan_runs
@@ -17,7 +18,6 @@ from bench.record import NightRecord, PlannedRun
 from bench.suite.attach import NAME as ENDPOINT
 from bench.suite.attach import attached, reasons_against
 from bench.suite.endpoint import Endpoint
-from bench.suite.free_twins import with_free_twins
 from bench.suite.model import Model
 from bench.suite.parse import parse_source
 from bench.suite.pins import require_pins

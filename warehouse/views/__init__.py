@@ -8,8 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
+from bench.free_twins import FREE
 from bench.student import t_975
-from bench.suite.free_twins import FREE
 from bench.suite.suite import REPEATS_MAX
 from bench.trends.night_judge import min_effect_of
 from bench.trends.series import lower_is_better

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from bench.free_twins import with_free_twins
 from bench.loadgen.answer_body import answer_body, answer_demand
 from bench.suite.engine import Engine
-from bench.suite.free_twins import with_free_twins
 from bench.suite.parse import parse_suite
 from bench.suite.prompts import Prompts
 from bench.suite.workload import Workload
