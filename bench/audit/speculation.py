@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from bench import evidence_columns as ev
-from bench.acceptance import Acceptance, acceptance_of
 from bench.audit.rules import Evidence
+from bench.engines.acceptance import Acceptance, acceptance_of
 from bench.engines.speculation import Speculation, speculation_of
 from bench.metrics import ratio
 from bench.record import RunRecord

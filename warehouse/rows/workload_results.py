@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from bench.acceptance import acceptance_of
 from bench.audit.repetition import repetition_of
+from bench.engines.acceptance import acceptance_of
 from bench.engines.speculation import POSITIONS, speculation_of
 from bench.loadgen.report import LoadReport
 from bench.record import RunRecord

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.acceptance import acceptance_of
 from bench.engines import vllm
+from bench.engines.acceptance import acceptance_of
 from bench.engines.speculation import Speculation, speculation_of
 
 NGRAM = '{"method": "ngram", "num_speculative_tokens": 3}'
