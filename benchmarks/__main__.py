@@ -16,6 +16,7 @@ from benchmarks import (
     mutations,
     night_overhead,
     planned_repeats,
+    replay_error,
     searches,
     suite_time,
     warehouse_load,
@@ -37,6 +38,7 @@ BENCHMARKS = (
     mutations.BENCHMARK,
     night_overhead.BENCHMARK,
     planned_repeats.BENCHMARK,
+    replay_error.BENCHMARK,
     searches.BENCHMARK,
     suite_time.BENCHMARK,
 )
