@@ -18,6 +18,7 @@ from meter.board import Board
 from meter.clock import NS, Offset, has_stepped, read_offset
 from meter.connection import keep_answering, resolve
 from meter.crew import Done, Work, intend, run_worker
+from meter.deadlines import draw_cancels
 from meter.errors import MeterError, OutsideWorldError, StoppedError
 from meter.exchange import Exchange
 from meter.forks import fork_each, gather
@@ -72,6 +73,7 @@ def run(plan_path: Path, folder: Path) -> int:
     endpoint = keep_answering(endpoint)
     check_speaks_openai(plan, endpoint, key)
     intend(plan, exchanges)
+    draw_cancels(plan, exchanges)
     link_turns(exchanges)
     work = Work(plan, endpoint, exchanges, Board.open(plan.workers), read_offset(), key)
     course, part = _drive(work, folder)

@@ -22,6 +22,7 @@ class Exchange:
     slot_free_ns: int | None = None  # closed loop only: when the slot it took fell free; None for the first of a slot
     connection: "Connection | None" = None
     is_reused: bool | None = None
+    cancel_after_ns: int | None = None  # when the plan cancels it, after its sending
     send_start_ns: int | None = None
     send_end_ns: int | None = None
     ended_ns: int | None = None  # the answer was complete, or had failed

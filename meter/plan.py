@@ -61,6 +61,7 @@ class Plan:
     connections: str = "kept"  # or "fresh": one for each request
     ca_file: str | None = None  # of the CAs that may sign the server's certificate; None: the system's
     api_key_env: str | None = None  # the environment variable with the key that each request carries
+    cancel: dict[str, Any] | None = None  # the `share` of measured requests to cancel, between two `after_s` seconds
     answers: dict[str, Any] | None = None  # what each must be: `schema`, `pattern`, or `schema` and `tool`
     cache_block_tokens: int | None = None  # the server's prefix cache has whole blocks of so many; None: unknown
 
@@ -115,6 +116,13 @@ def _is_demand(answers: dict[str, Any]) -> bool:
     return set(answers) in ({"schema"}, {"schema", "tool"}, {"pattern"})
 
 
+def _is_cancel(cancel: dict[str, Any]) -> bool:
+    """Whether this says how many requests to cancel, and when."""
+    after_s, share = cancel.get("after_s"), cancel.get("share")
+    is_span = isinstance(after_s, list) and len(after_s) == 2 and _is_ascending(after_s)  # noqa: PLR2004
+    return cancel.keys() == {"share", "after_s"} and isinstance(share, float) and 0 < share < 1 and is_span
+
+
 _PLAN = {
     "meter_plan_version": one_of(METER_PLAN_VERSION),
     "url": Rule((str,), _is_origin, "http://host:port or https://host:port with nothing after it"),
@@ -132,6 +140,7 @@ _PLAN = {
     "ca_file": replace(TEXT, is_optional=True),
     "api_key_env": replace(TEXT, is_optional=True),
     "cache_block_tokens": replace(COUNT, is_optional=True),
+    "cancel": Rule((dict,), _is_cancel, "an object with a share and two ascending times after_s", is_optional=True),
     "answers": Rule((dict,), _is_demand, "an object with schema, pattern, or schema and tool", is_optional=True),
     "extra_body": Rule((dict,), RESERVED.isdisjoint, f"an object without the keys {', '.join(sorted(RESERVED))}"),
 }

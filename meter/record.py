@@ -95,6 +95,7 @@ class Reader:
             "retry_after_s": retry_after_s(answer.head),
             "body_sha256": exchange.request.body_sha256,
             "output_sha256": answer.output_sha256,
+            "cancel_after_ns": exchange.cancel_after_ns,
             "answer_is_valid": self._is_valid(answer, outcome),
             "server_metrics": answer.server_metrics,
             "event_first": len(part.events),

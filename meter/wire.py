@@ -15,6 +15,7 @@ from time import monotonic_ns
 from meter.board import Board
 from meter.clock import Ancillary
 from meter.connection import ANCILLARY_BYTES, READ_BYTES, Endpoint, new_tls, open_starting, open_waiting
+from meter.deadlines import Deadlines
 from meter.exchange import Connection, Exchange, class_of_loss
 from meter.order import Order
 from meter.pace import Pace, PaceState
@@ -49,13 +50,14 @@ class Wire:
     _connections: dict[int, Connection] = field(default_factory=dict)
     _idle: list[Connection] = field(default_factory=list)
     _connecting: dict[int, Connection] = field(default_factory=dict)
-    _started: deque[tuple[Connection, Exchange]] = field(default_factory=deque)  # by time of sending
+    _deadlines: Deadlines = field(init=False)
     _poller: Poller = field(default_factory=open_poller)
     order: Order | None = None  # None: as they stand
     _order: Order = field(init=False)
 
     def __post_init__(self) -> None:
         """Put the requests in order."""
+        self._deadlines = Deadlines(self.timeout_ns)
         self._order = Order(self.exchanges) if self.order is None else self.order
 
     def connect_first(self, count: int) -> None:
@@ -171,7 +173,7 @@ class Wire:
         connection.exchange = exchange
         exchange.connection, exchange.is_reused = connection, connection.uses > 0
         connection.load(exchange.request.payload)
-        self._started.append((connection, exchange))
+        self._deadlines.begin(connection, exchange, monotonic_ns())
         exchange.send_start_ns = monotonic_ns()
         self._send_more(connection)
 
@@ -208,9 +210,10 @@ class Wire:
         return now
 
     def _check_timeouts(self, now: int) -> None:
-        """Do what need not be done in every turn: time out late requests, and report progress."""
-        while self._started and self._is_over(self._started[0], now):
-            self._started.popleft()
+        """Do what need not be done in every turn: end late or cancelled requests, and report progress."""
+        for connection, exchange in self._deadlines.over(now):
+            self._end(connection, exchange, now)
+            self._drop(connection)
         for connection in [late for late in self._connecting.values() if now - late.opened_ns > self.timeout_ns]:
             self._refused(connection, now, "no connection in time")
         if now - self._reported_ns >= PROGRESS_NS:
@@ -218,15 +221,6 @@ class Wire:
             self.board.report_ended(self.worker, self.ended)
             if self.board.is_orphan:
                 self.board.stop(signal.SIGTERM)
-
-    def _is_over(self, started: tuple[Connection, Exchange], now: int) -> bool:
-        """Whether the oldest request has ended; makes it end if its time is up."""
-        connection, exchange = started
-        if exchange.ended_ns is None and now - (exchange.send_start_ns or now) >= self.timeout_ns:
-            exchange.fail("timeout", f"no complete answer within {self.timeout_ns / 1e9:g} s")
-            self._end(connection, exchange, now)
-            self._drop(connection)
-        return exchange.ended_ns is not None
 
     def _open_missing(self, now: int) -> None:
         standing = PaceState(now, self.issued, len(self._connections), len(self._idle), len(self._connecting))

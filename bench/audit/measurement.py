@@ -12,6 +12,7 @@ import numpy as np
 
 from bench import evidence_columns as ev
 from bench.audit.answer_form import answer_form_evidence
+from bench.audit.cancelled import cancel_evidence, is_cancelled
 from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.reconcile import cached_diff, reconciled, server_counts
 from bench.audit.repetition import repetition_evidence
@@ -65,6 +66,7 @@ def evidence(
     columns |= speculation_evidence(record, deltas)
     columns |= repetition_evidence(record, report)
     columns |= answer_form_evidence(record, report)
+    columns |= cancel_evidence(record, report, deltas)
     columns |= _steady(record, report)
     columns |= _server_view(record, report, deltas, scrapes)
     columns |= _statistics(record, report, measured)
@@ -93,7 +95,7 @@ def loop_of(record: RunRecord) -> str:
 
 def _completeness(record: RunRecord, report: LoadReport, measured: Mapping[str, float | int | None]) -> Evidence:
     total = len(report.requests)
-    good = int(report.requests.is_ok.sum())
+    good = int((report.requests.is_ok | is_cancelled(report.requests)).sum())
     return {
         ev.FAILURE_SHARE: ratio(total - good, total),
         ev.ANSWERED_SHARE: ratio(total, report.planned_count),

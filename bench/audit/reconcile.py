@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench import evidence_columns as ev
+from bench.audit.cancelled import is_cancelled
 from bench.audit.rules import Evidence
 from bench.loadgen.report import LoadReport
-from bench.metrics import ratio
+from bench.metrics import Requests, ratio
 from bench.record import RunRecord
 
 
@@ -17,8 +18,12 @@ def server_counts(report: LoadReport, deltas: Mapping[str, float] | None) -> Evi
         return {}
     requests = report.requests
     good = requests.is_ok
+    cancelled = is_cancelled(requests)
     output = float(requests.output_tokens[requests.output_tokens > 0].sum()) + (report.warmup_output_tokens or 0)
     prompt = float(requests.input_tokens[requests.input_tokens > 0].sum()) + (report.warmup_input_tokens or 0)
+    # Of a cancelled request the client knows the tokens that came, and its prompt was like the others.
+    output += float(np.maximum(requests.event_tokens[cancelled], 0).sum())
+    prompt *= 1 + (ratio(float(cancelled.sum()), float(good.sum())) or 0.0)
     count = int(good.sum()) + (report.warmup_count or 0)
     served = deltas.get("generation_tokens_total")
     finished = _ended(deltas, "stop", "length")
@@ -29,10 +34,15 @@ def server_counts(report: LoadReport, deltas: Mapping[str, float] | None) -> Evi
         ev.SERVER_CLIENT_PROMPT_RATIO: ratio(deltas.get("prompt_tokens_total"), prompt),
         ev.SERVER_CLIENT_REQUESTS_RATIO: ratio(finished, count),
         ev.COUNTERS_FELL: float(sum(delta < 0 for delta in deltas.values())),
-        ev.SERVER_ERRORS: _ended(deltas, "abort", "error"),
+        ev.SERVER_ERRORS: _unasked_ends(requests, _ended(deltas, "abort", "error")),
         ev.PREFIX_HIT_SHARE: _unplanned_hits(report, hits, queried),
         ev.PREEMPTIONS: deltas.get("num_preemptions_total"),
     }
+
+
+def _unasked_ends(requests: Requests, ended: float | None) -> float | None:
+    """Requests that the server aborted and that the client did not cancel; vLLM 0.32.0 counts no cancelled one."""
+    return None if ended is None else max(ended - float(is_cancelled(requests).sum()), 0.0)
 
 
 def reconciled(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Evidence:

@@ -9,6 +9,7 @@ from bench.suite.command import Command
 from bench.suite.prompts import Prompts
 from bench.suite.traces.formats import WITH_SESSIONS, WITHOUT_TIMES, TraceFormat
 from bench.suite.workloads.answer_form import AnswerForm
+from bench.suite.workloads.cancel import Cancel
 
 Driver = Literal["meter", "vllm-bench", "vllm-rs-bench", "vllm-throughput", "vllm-latency", "command"]
 Arrivals = Literal["closed", "sessions", "constant", "poisson", "gamma", "trace", "batch"]
@@ -41,6 +42,7 @@ class Workload(Frozen):
     command: Command | None = None  # of the driver `command`
     workers: int = Field(default=1, ge=1)  # processes of the load, a core each; use more if `client_bound`
     prompts: Prompts = Prompts()  # what is sent
+    cancel: Cancel | None = None  # requests that the client cancels; None: none
     answers: AnswerForm | None = None  # the form that each answer must have
     # An engine that speculates may have random prompts. What it guesses of them says nothing about real text.
     random_speculation: bool = False
@@ -218,6 +220,13 @@ class Workload(Frozen):
             raise ValueError(msg)
         if self.total_count // turns < (self.concurrency or 0):
             msg = f"{self.total_count // turns} conversations cannot keep {self.concurrency} requests in flight"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _cancels_can_be_sent(self) -> Self:
+        if self.cancel is not None and (self.driver != "meter" or self.prompts.turns is not None):
+            msg = "cancel needs the meter, and prompts without turns: leave it out"
             raise ValueError(msg)
         return self
 

@@ -30,6 +30,14 @@ class WorkloadKind:
 
 KINDS: tuple[WorkloadKind, ...] = (
     WorkloadKind(
+        name="cancelled requests",
+        keys=("cancel.share", "cancel.after_s"),
+        engines=OPENAI_ENGINES,
+        metrics=("measurements.cancelled", "measurements.cancel_overrun_share"),
+        rules=("cancel_ignored", "server_errors"),
+        runs=("tests/flows/test_real_workloads.py::test_the_real_engine_frees_what_is_cancelled",),
+    ),
+    WorkloadKind(
         name="structured output and tool calls",
         keys=("answers.json_schema", "answers.grammar", "answers.tool"),
         engines=OPENAI_ENGINES,

@@ -45,7 +45,7 @@ FAULTS = {
         "close_unsaid",
     ),
     *("sse_error", "cut", "short", "stall", "garbage", "no_done", "no_usage", "tokens_per_event", "events_per_write"),
-    *("rate_limit", "redirect", "hosted", "proxied", "quotes_key", "caches_answers"),
+    *("rate_limit", "redirect", "hosted", "proxied", "quotes_key", "caches_answers", "ignores_cancel"),
     *("role_first", "reasoning", "ping", "finish_apart", "usage_running", "numerics", "no_logprobs"),
 }
 
@@ -486,6 +486,7 @@ class Conversation:
         self._reader = reader
         self._writer = writer
         self._more = "via: 1.1 front\r\n" if "proxied" in truth.faults else ""
+        self._written = 0  # tokens of the answer under way
 
     async def hold(self) -> None:
         """Answer until either side closes."""
@@ -611,6 +612,8 @@ class Conversation:
         gone.cancel()
         if not watch.done():
             watch.cancel()
+            if "ignores_cancel" in self._truth.faults:
+                self._truth.counts["generation_tokens"] += ask.output_tokens - self._written
             raise ConnectionResetError
         await watch
         self._end(ask, finish_reason(ask))
@@ -618,6 +621,7 @@ class Conversation:
         await self._writer.drain()
 
     async def _pump(self, ask: Ask) -> None:
+        self._written = 0
         async for batch in answer_events(self._truth, ask):
             content = b"".join(written for _kind, _tokens, written in batch)
             if not content:
@@ -625,6 +629,7 @@ class Conversation:
             for kind, tokens, _written in batch:
                 self._truth.note(kind, ask.request_id, tokens=tokens)
                 self._truth.counts["generation_tokens"] += tokens
+                self._written += tokens
             self._writer.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
             await self._writer.drain()
 

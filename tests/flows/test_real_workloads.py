@@ -105,6 +105,17 @@ tool = '''{"name": "weather", "parameters": {"type": "object", "properties": {"c
 "enum": ["Oslo", "Rome"]}}, "required": ["city"], "additionalProperties": false}}'''
 """
 
+CANCELLED = """
+[[scenarios]]
+name = "cancelled"
+isl = 32
+osl = 1800
+concurrency = 2
+request_count = 10
+warmup_count = 1
+cancel = { share = 0.5, after_s = [0.1, 0.3] }
+"""
+
 
 @pytest.fixture(scope="module")
 def measured(
@@ -114,7 +125,7 @@ def measured(
     del prefect_api
     house = make_house(tmp_path_factory.mktemp("workloads"), prefect_home)
     house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(with_python(quick_engine, engine, house.data.parent / "bin"))
-    house.suite.write_text(SUITE + N_GRAMS + REPEATED + FORMS)
+    house.suite.write_text(SUITE + N_GRAMS + REPEATED + FORMS + CANCELLED)
     with pytest.MonkeyPatch.context() as patch:
         live_in(house, patch)
         trust_the_client(patch)
@@ -189,3 +200,13 @@ def test_a_grammar_that_the_real_engine_refuses_is_a_sentence(measured: NightFix
     assert row["outcome"] == "failed"
     assert "the engine refused every request with answers.grammar: HTTP " in row["reason"]
     assert "Invalid grammar specification" in row["reason"]
+
+
+def test_the_real_engine_frees_what_is_cancelled(measured: NightFixture) -> None:
+    row = _row(measured, "cancelled", "completed", "cancelled", "failed", "cancel_overrun_share < 0.5 AS is_freed")
+
+    assert isinstance(row["cancelled"], int)
+    assert isinstance(row["completed"], int)
+    assert (row["cancelled"] + row["completed"], row["failed"], row["is_freed"]) == (10, 0, True)
+    assert row["cancelled"] > 0
+    assert _doubts(measured, "cancelled") & {"cancel_ignored", "failure_rate", "server_errors"} == set()

@@ -50,6 +50,7 @@ FIELDS = [
         "retry_after_s",
         "body_sha256",
         "output_sha256",
+        "cancel_after_ns",
         "answer_is_valid",
         "server_metrics",
     ),

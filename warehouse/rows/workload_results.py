@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from bench.audit.cancelled import cancelled_of, overrun_share
 from bench.audit.repetition import repetition_of
 from bench.engines.acceptance import acceptance_of
 from bench.engines.speculation import POSITIONS, speculation_of
@@ -34,7 +35,20 @@ def answers_asked(work: Workload) -> Row:
 
 def numbers_of_kinds(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Row:
     """The columns of all kinds of workload that the run has."""
-    return {**speculation(deltas), **repetition(record, report), **answer_validity(record, report)}
+    return {
+        **speculation(deltas),
+        **repetition(record, report),
+        **answer_validity(record, report),
+        **cancels(record, report, deltas),
+    }
+
+
+def cancels(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Row:
+    """The columns of requests that the client cancelled; empty where the suite cancels none."""
+    found = cancelled_of(record, report)
+    if found is None:
+        return {}
+    return {"cancelled": found.count, "cancel_overrun_share": overrun_share(record, report, deltas)}
 
 
 def answer_validity(record: RunRecord, report: LoadReport) -> Row:

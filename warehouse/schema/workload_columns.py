@@ -17,6 +17,20 @@ _ANSWERS = (
     Column("valid_answer_share", "number", "share of the complete answers that have the demanded form", "share"),
     Column("first_use_ttft_ms", "number", "TTFT of the first warm-up request, which compiles a mask", "ms", low=0),
 )
+_CANCELLED = (
+    Column(
+        "cancelled",
+        "integer",
+        "requests that the client cancelled, as the suite demands, not counted as failed",
+        low=0,
+    ),
+    Column(
+        "cancel_overrun_share",
+        "number",
+        "tokens that the server computed and no client got, over those that cancelled requests had left",
+        "share",
+    ),
+)
 _SPECULATION = (
     Column("spec_acceptance_length", "number", "mean tokens of a step with a draft: 1 + accepted / drafts", "tokens"),
     Column("spec_acceptance_rate", "number", "accepted tokens over proposed ones", "share"),
@@ -37,6 +51,6 @@ _REPETITION = (
         "repeated_generation_share", "number", "the same of the time from the first token to the last", "share", low=0
     ),
 )
-WORKLOAD_COLUMNS = (*_ANSWERS, *_SPECULATION, *_REPETITION)
-# Those that have a series of their own and are judged each night: not how far the server's counters moved.
-WORKLOAD_METRICS = tuple(column.name for column in WORKLOAD_COLUMNS if not column.name.startswith("server_"))
+WORKLOAD_COLUMNS = (*_ANSWERS, *_CANCELLED, *_SPECULATION, *_REPETITION)
+# Those that have a series of their own and are judged each night: not counts.
+WORKLOAD_METRICS = tuple(column.name for column in WORKLOAD_COLUMNS if column.type == "number")

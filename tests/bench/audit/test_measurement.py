@@ -35,7 +35,7 @@ from tests.bench.builders import (
 )
 
 # Columns that say of a run that it has a kind of workload with rules of its own.
-KINDS = {"answer_form", "is_speculative", "repeated_e2el_p50_ms"}
+KINDS = {"answer_form", "cancelled", "is_speculative", "repeated_e2el_p50_ms"}
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
 
@@ -348,7 +348,26 @@ def _demanding_form(share: float) -> Mutation:
     return lambda run: _reporting(valid_share=share)(_asking(answers=form)(run))
 
 
+def _cancelling(count: int, computed: float) -> Mutation:
+    """The same run, whose first requests the client cancelled half-way; the server computed this share of the rest."""
+
+    def mutate(run: Measured) -> Measured:
+        requests, osl = run.report.requests, run.record.asked.workload.osl
+        is_ok, output, tokens = requests.is_ok.copy(), requests.output_tokens.copy(), requests.event_tokens.copy()
+        is_ok[:count], output[:count], tokens[:count] = False, -1, osl // 2
+        outcome = ("cancelled_as_planned",) * count + requests.outcome[count:]
+        changed = run.with_requests(is_ok=is_ok, output_tokens=output, event_tokens=tokens, outcome=outcome)
+        computed_tokens = (run.deltas or {})["generation_tokens_total"] - count * (osl // 2) * (1 - computed)
+        finished = (run.deltas or {})["request_success_total.length"] - count
+        moved = {"generation_tokens_total": computed_tokens, "request_success_total.length": finished}
+        asked = _asking(cancel={"share": 0.25, "after_s": [0.1, 0.2]})(changed)
+        return asked.with_deltas(**moved)
+
+    return mutate
+
+
 SPECULATING = _speculating(STEADY)
+CANCELLING = _cancelling(10, 0.0)(STEADY)
 FORMED = _demanding_form(0.95)(STEADY)
 REPEATING = _repeating(1.0)(STEADY)
 WARNS: list[tuple[str, Measured, Mutation]] = [
@@ -395,6 +414,7 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("quality_below_tasks", STEADY, _storing(score=0.5)),
     ("speculation_idle", SPECULATING, _drafting(0.0, drafts=0.0)),
     ("cached_outputs", REPEATING, _repeating(0.8)),
+    ("cancel_ignored", CANCELLING, lambda _run: _cancelling(10, 0.4)(STEADY)),
     ("cached_prompts", REPEATING, _repeating(1.0, of_first=0.5)),
 ]
 FAILS: list[tuple[str, Measured, Mutation]] = [
@@ -437,6 +457,7 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("speculation_on_random_prompts", SPECULATING, _asking(prompts={"kind": "random"})),
     ("acceptance_impossible", SPECULATING, _drafting(301.0)),
     ("cached_outputs", REPEATING, _repeating(0.5)),
+    ("cancel_ignored", CANCELLING, lambda _run: _cancelling(10, 1.0)(STEADY)),
     ("answers_invalid", FORMED, _demanding_form(0.89)),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}

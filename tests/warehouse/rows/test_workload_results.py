@@ -8,6 +8,7 @@ import pytest
 from bench.suite.engine import Engine
 from bench.suite.prompts import Prompts
 from bench.suite.workloads.answer_form import AnswerForm
+from bench.suite.workloads.cancel import Cancel
 from tests.bench.builders import CLOSED, closed_loop, healthy, with_workload
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
@@ -16,7 +17,7 @@ from warehouse.load import load_night
 from warehouse.report.page import write_report
 from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
-from warehouse.rows.workload_results import answer_validity, repetition, speculation
+from warehouse.rows.workload_results import answer_validity, cancels, repetition, speculation
 from warehouse.schema.row import Row
 from warehouse.schema.workload_columns import SPECULATION_ASKED, WORKLOAD_COLUMNS
 
@@ -50,11 +51,14 @@ def test_every_column_of_a_kind_of_workload_is_written() -> None:
     formed = closed.record.model_copy(update={"asked": with_workload(CLOSED.model_copy(update={"answers": form}))})
     written = [speculation(DRAFTS | BY_POSITION), repetition(asked, closed.report)]
     written.append(answer_validity(formed, replace(closed.report, valid_share=1.0, first_use_s=0.5)))
+    cancel = closed.record.model_copy(
+        update={"asked": with_workload(CLOSED.model_copy(update={"cancel": Cancel(share=0.5, after_s=(1.0, 2.0))}))}
+    )
+    written.append(cancels(cancel, closed.report, {"generation_tokens_total": 1.0}))
+    declared = {column.name for column in WORKLOAD_COLUMNS} | {"is_speculative"}
 
-    assert {name for row in written for name in row} == {column.name for column in WORKLOAD_COLUMNS} | {
-        "is_speculative"
-    }
-    assert written[-1]["first_use_ttft_ms"] == 500.0
+    assert {name for row in written for name in row} == declared
+    assert written[2]["first_use_ttft_ms"] == 500.0
     assert (repetition(closed.record, closed.report), answer_validity(closed.record, closed.report)) == ({}, {})
     assert set(speculation(dict.fromkeys(DRAFTS, 0.0))) == set()
     assert set(speculation(None)) == set()
