@@ -147,8 +147,12 @@ def _candidates(data: Path, sides: Sides) -> tuple[str, ...]:
     ends = [side.engine for side in sides if side.engine]
     if len(ends) < ENDS:
         return ()
-    if any(map(is_image, ends)):
-        listed = [row[0] for row in ask(data, _IMAGES).rows]
+    if all(map(is_image, ends)):
+        repositories = {end.partition("@")[0] for end in ends}
+        measured = [row[0] for row in ask(data, _IMAGES).rows]
+        listed = [image for image in measured if image in ends or image.partition("@")[0] in repositories]
+    elif any(map(is_image, ends)):
+        listed = ends
     else:
         listed = sorted({*locked_releases(), *ends}, key=release_order)
     return candidates_between(listed, *ends)

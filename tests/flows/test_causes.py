@@ -1,6 +1,7 @@
 """A confirmed change is followed by a search for its engine, and the answer is sent and shown."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from bench.record import LeaseReport, NightRecord
 from bench.suite.bisect import Bisect
 from bench.trends.bisect import Bisection, Measured, Step
-from flows.causes import Side, _in_words, _why_none
+from flows.causes import Side, _candidates, _in_words, _why_none
 from flows.end_state import loaded
 from flows.night_request import NightRequest
 from flows.nightly import nightly, whole_night
@@ -16,7 +17,9 @@ from infra.settings import Settings
 from infra.storage import store
 from tests.emulators.messages import Webhook, webhook
 from tests.warehouse.folders import Shape, Told, write_night, write_run
-from tests.warehouse.trends.judgements import judgement
+from tests.warehouse.simulated_lake import write
+from tests.warehouse.trends.judgements import AT, judgement
+from warehouse.lake.database import build_warehouse
 from warehouse.lake.query import ask
 from warehouse.load import load_judgement
 from warehouse.trends.kept import JUDGEMENT
@@ -156,3 +159,17 @@ def test_the_answer_names_the_engine_the_interval_the_commits_and_the_cost() -> 
 
     assert said.startswith("2 is the first one; tpot_p50_ms +10.0 % [+")
     assert said.endswith("; commits aaa..bbb; 4 nights, 3.50 USD")
+
+
+def test_between_two_images_lie_those_of_their_repository_that_were_measured(tmp_path: Path) -> None:
+    images = ("vllm@sha256:1", "rocm@sha256:9", "vllm@sha256:2", "vllm@sha256:3")
+    for at, image in enumerate(images, 1):
+        row = {"night": f"2026-03-0{at}", "run_id": image, "image": image, "started_at": AT + timedelta(days=at)}
+        write(tmp_path / "lake", "measurements", f"2026-03-0{at}", [row])
+    build_warehouse(tmp_path)
+    first, _other, _middle, last = (Side("chat", image, None) for image in images)
+    release = Side("chat", GOOD, None)
+
+    assert _candidates(tmp_path, (first, last)) == ("vllm@sha256:1", "vllm@sha256:2", "vllm@sha256:3")
+    assert _candidates(tmp_path, (release, last)) == (GOOD, "vllm@sha256:3")
+    assert _candidates(tmp_path, (release, Side("chat", None, None))) == ()
