@@ -8,8 +8,13 @@ SLUG_LENGTH = 60
 
 def series_page(source: str, series: str) -> str:
     """The file name of a series' page, without folder and ending; two names never share one."""
-    slug = re.sub(r"[^a-z0-9.]+", "-", series.lower()).strip("-.")[:SLUG_LENGTH]
-    digest = sha256(f"{source}\n{series}".encode()).hexdigest()[:10]
+    return page_name(source, series)
+
+
+def page_name(kind: str, name: str) -> str:
+    """The file name of a page by the name of what it shows; two names of a kind never share one."""
+    slug = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:SLUG_LENGTH]
+    digest = sha256(f"{kind}\n{name}".encode()).hexdigest()[:10]
     return f"{slug}-{digest}" if slug else digest
 
 

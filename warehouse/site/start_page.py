@@ -24,8 +24,8 @@ _NIGHT = Markup("<p class='line'><a href='night/{night}.html'>Night {night}</a>:
 _IMPORTS = "SELECT count(DISTINCT night) FROM history_points"
 
 
-def start_body(data: Path, out: Path, contents: Contents, listed: SeriesList) -> Markup:
-    """The page's body; it writes the CSV of its charts."""
+def start_body(data: Path, out: Path, contents: Contents, listed: SeriesList, compared: Markup) -> Markup:
+    """The page's body; it writes the CSV of its charts. `compared` links the pages of two sides."""
     nights, changes = contents.nights, contents.changes
     if not listed.rows and not nights:
         return _EMPTY
@@ -39,7 +39,7 @@ def start_body(data: Path, out: Path, contents: Contents, listed: SeriesList) ->
     return (
         _line(data, listed, nights)
         + overview_html(contents.lines, out)
-        + section("Changes", said + earlier)
+        + section("Changes", said + earlier + compared)
         + (section("Trends", panels_html(panels)) if panels else NOTHING)
         + frontier_charts(contents.points, out, is_open=bool(now))
     )

@@ -17,10 +17,11 @@ from warehouse.lake.query import ask
 from warehouse.report.charts import VEGA, vega_script
 from warehouse.report.checks import write_docs
 from warehouse.report.figures import csv_link, csv_text, in_browser, save_script
-from warehouse.report.markup import NOTHING, answered, joined, page_links, sql_html
+from warehouse.report.markup import NOTHING, answered, joined, page_links, section, sql_html
 from warehouse.report.page import night_body
 from warehouse.site.age import AGE, age_script, data_of_night
 from warehouse.site.atom import Notice
+from warehouse.site.comparisons import write_comparisons
 from warehouse.site.contents import read_contents
 from warehouse.site.names import series_address_from_folder
 from warehouse.site.pages import DRAW, SAVE, page_html
@@ -56,13 +57,14 @@ def write_site(data: Path, out: Path, night_pages: int = NIGHT_PAGES, notices: S
         nights, newest = contents.nights, contents.newest
         listed = write_series(data, out, contents.changes, PANELS)
         _write_nights(data, out, nights[:night_pages], newest)
+        compared = write_comparisons(data, out, newest)
         for name, (title, questions) in _PAGES.items():
-            body = releases_html(data, out) if name == "compare" else NOTHING
+            body = _compared(compared) + releases_html(data, out) if name == "compare" else NOTHING
             body += joined(_answer(data, out, one) for one in questions)
             write_if_changed(out / f"{name}.html", page_html(data, f"{name}.html", title, body, newest))
         _write_scripts(out / "assets")
         write_program_files(data, out, contents)
-        body = start_body(data, out, contents, listed)
+        body = start_body(data, out, contents, listed, compared)
         write_if_changed(out / "index.html", page_html(data, "index.html", "Nightbench", body, newest))
     return Site(out / "index.html", len(listed.rows), len(nights))
 
@@ -78,6 +80,10 @@ def _write_nights(data: Path, out: Path, nights: Sequence[str], newest: datetime
     written = sorted((path.stem for path in (out / "night").glob("*.html") if path.stem != "index"), reverse=True)
     body = page_links(written) if written else Markup("<p>No own night is in the warehouse.</p>")
     write_if_changed(out / "night" / "index.html", page_html(data, "night/index.html", "Nights", body, newest))
+
+
+def _compared(links: Markup) -> Markup:
+    return section("Nights, images and machines", links) if links else NOTHING
 
 
 def _write_scripts(assets: Path) -> None:

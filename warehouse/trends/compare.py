@@ -11,7 +11,7 @@ import numpy as np
 from bench.errors import UsageError
 from bench.student import quantile
 from bench.trends.night_judge import SUSPECT_P, min_effect_of
-from bench.trends.sides import ORDER, Compared, Pair, compare_sides
+from bench.trends.sides import ORDER, Compared, Lease, Pair, Side, compare_sides
 from bench.wording import counted
 from warehouse.trends.beside_published import compare_published, is_published
 from warehouse.trends.choose import choose_measured
@@ -81,8 +81,13 @@ def compare(data: Path, one: str, other: str) -> Comparison:
     except UsageError:
         leases += history_leases(data)
         sides = [choose_measured(data, text, leases) for text in (one, other)]
-    found = compare_sides(leases, *sides)
-    return Comparison(one, other, found, missing_of(data, found.refused, *sides))
+    return compare_chosen(data, leases, *sides)
+
+
+def compare_chosen(data: Path, leases: Sequence[Lease], one: Side, other: Side) -> Comparison:
+    """Compare two sides of these leases, with what each lacks and why."""
+    found = compare_sides(leases, one, other)
+    return Comparison(one.text, other.text, found, missing_of(data, found.refused, one, other))
 
 
 def pair_row(pair: Pair) -> dict[str, Any]:
