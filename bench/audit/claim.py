@@ -215,9 +215,9 @@ class Remark:
 
 @dataclass(frozen=True)
 class NotRead:
-    """A metric, column or value of a table that gave no number; `nearest` is the known name that is most like it."""
+    """A metric, column or value of a table, or a sentence, that gave no number; `nearest` is the most similar name."""
 
-    what: Literal["metric", "column", "value"]
+    what: Literal["metric", "column", "value", "sentence"]
     name: str
     value: str  # as printed
     why: str

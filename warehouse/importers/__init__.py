@@ -30,6 +30,8 @@ from warehouse.importers.nearest import what_is_missing, with_unread_columns
 from warehouse.importers.nvidia import report as nvidia
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.records.forms import RECORD_FORMATS
+from warehouse.importers.statements import log_alone
+from warehouse.importers.statements.beside import with_statements
 from warehouse.importers.telemetry import samples as telemetry
 from warehouse.importers.vllm import latency as vllm_latency
 from warehouse.importers.vllm import pytorch as vllm_pytorch
@@ -71,6 +73,7 @@ FORMATS: tuple[Format, ...] = (
     claims_table.FORMAT,
     telemetry.FORMAT,
     any_table.FORMAT,
+    log_alone.FORMAT,
 )
 
 _NAMES_ITS_COLUMNS = (claims_table.FORMAT, any_table.FORMAT)
@@ -93,5 +96,5 @@ def read_claims(document: Document) -> Iterator[Claim]:
     claims = found.read(document, found)
     if found not in _NAMES_ITS_COLUMNS:
         claims = with_unread_columns(document, claims)
-    claims = map(with_metadata, claims)
+    claims = with_statements(document, map(with_metadata, claims))
     return claims if found is telemetry.FORMAT else telemetry.with_telemetry(document, claims)
