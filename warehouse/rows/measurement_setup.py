@@ -7,6 +7,7 @@ from bench.errors import UnreadableResultError
 from bench.record import RunRecord
 from bench.suite.quality import Quality
 from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
 from catalog.read import find_gpu, find_model
 from warehouse.rows import stack
 from warehouse.rows.workload_results import answers_asked, speculation_asked
@@ -47,6 +48,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "request_rate_per_s_asked": work.request_rate_per_s,
         "arrivals": work.arrivals,
         "burstiness_asked": work.burstiness,
+        **_trace_asked(work),
         "driver": work.driver,
         "request_count": work.request_count if has_requests else None,
         "warmup_count": work.warmup_count if has_requests else None,
@@ -60,6 +62,14 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "lm_eval_floors": _floors_of(scenario, quality),
         "lm_eval_tasks": _tasks_of(scenario, quality),
     }
+
+
+def _trace_asked(work: Workload) -> Row:
+    """The columns of a recorded trace; none without one."""
+    if work.trace is None:
+        return {}
+    names = ("trace_format", "trace_sha256", "trace_speed", "trace_from_s")
+    return {name: getattr(work, name) for name in names}
 
 
 def _tasks_of(scenario: Scenario, quality: Quality) -> list[str] | None:

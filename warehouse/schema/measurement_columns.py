@@ -5,6 +5,7 @@ from bench.audit.rules.wording import bounds_text
 from warehouse.schema.claim_columns import DEVICE_COLUMNS
 from warehouse.schema.column import Column
 from warehouse.schema.metric_columns import METRIC_COLUMNS
+from warehouse.schema.session_columns import TRACE_ASKED
 from warehouse.schema.shared_columns import IDS, PRICE, WITHDRAWN
 from warehouse.schema.workload_columns import ANSWERS_ASKED, SPECULATION_ASKED, WORKLOAD_COLUMNS
 
@@ -67,6 +68,7 @@ _ASKED = (
         "shape of the gamma distribution of arrivals: 1 is Poisson, below 1 is burstier",
         low=0,
     ),
+    *TRACE_ASKED,
     Column("driver", "text", "load driver: meter, vllm-bench, vllm-rs-bench, vllm-throughput or vllm-latency"),
     Column("request_count", "integer", "number of requests to measure", low=1),
     Column("warmup_count", "integer", "number of warm-up requests, not measured", low=0),

@@ -6,6 +6,7 @@ from bench.engines.by_name import FINISH_REASONS
 from bench.histogram import FIRST_TOKEN_BINS, GAP_BINS
 from bench.metrics import PERCENTILE_MIN_SAMPLES, percentile_name
 from warehouse.schema.column import Column
+from warehouse.schema.session_columns import SESSION_COLUMNS
 
 _METRICS = {
     "ttft": "time to first token: request sent to first token",
@@ -161,41 +162,7 @@ METRIC_COLUMNS = (
         "tokens",
         low=0,
     ),
-    Column(
-        "planned_cache_hit_share",
-        "number",
-        "share of the prompt tokens that the prompts were made to find in the prefix cache",
-        "share",
-        low=0,
-    ),
-    Column(
-        "server_cache_hit_share",
-        "number",
-        "share of the prompt tokens that the server found in its prefix cache, by its counters",
-        "share",
-    ),
-    Column("sessions_done", "integer", "measured sessions of which every turn was answered", low=0),
-    Column("sessions_open_mean", "number", "mean number of sessions open until the last one began", low=0),
-    *(
-        Column(
-            f"session_e2e_{name}_s",
-            "number",
-            f"{name} of a session's time from first request to last answer",
-            "s",
-            low=0,
-        )
-        for name in ("mean", "p50", "p99")
-    ),
-    Column(
-        "session_p50_tok_per_s",
-        "number",
-        "median over sessions of output tokens over the time that the session waited for its answers",
-        "tok/s",
-        low=0,
-    ),
-    Column(
-        "usd_per_session", "number", "price of the machine for the load, for each session that was done", "USD", low=0
-    ),
+    *SESSION_COLUMNS,
     Column(
         "client_lag_p99_ms", "number", "p99 of the delay from the kernel receiving data to the client reading it", "ms"
     ),

@@ -4,6 +4,7 @@ A row of a dimension is one combination of these columns; its key is a hash of t
 load gives it the same key.
 """
 
+from warehouse.schema.session_columns import SESSION_METRICS
 from warehouse.schema.workload_columns import WORKLOAD_METRICS
 
 METRICS = (
@@ -37,6 +38,7 @@ METRICS = (
     "usd_per_mtok_output",
     "cold_start_s",
     *WORKLOAD_METRICS,
+    *SESSION_METRICS,
 )
 
 DIMENSIONS: dict[str, tuple[str, ...]] = {

@@ -10,6 +10,7 @@ from warehouse.load import load_night
 
 NIGHT = "2026-03-01"
 OF_SESSIONS = (
+    *("trace_format", "trace_sha256", "trace_speed", "trace_from_s"),
     *("session", "turn", "sessions_done", "sessions_open_mean", "session_e2e_mean_s", "session_e2e_p50_s"),
     *("session_e2e_p99_s", "session_p50_tok_per_s", "usd_per_session"),
     *("planned_cache_hit_share", "server_cache_hit_share", "ev_replay_late_p99_ms", "ev_sessions_open_share"),
@@ -29,7 +30,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_has_its_sessions_and_its_cache_hits_as_shares(data: Path) -> None:
-    (row,) = run_sql(data, f"SELECT {', '.join(OF_SESSIONS[2:11])}, duration_s FROM measurements").dicts()
+    (row,) = run_sql(data, f"SELECT {', '.join(OF_SESSIONS[6:15])}, duration_s FROM measurements").dicts()
 
     assert row["sessions_done"] == 399
     assert row["sessions_open_mean"] == pytest.approx(1.0, abs=0.01)  # both turns of one are sent at the same time
