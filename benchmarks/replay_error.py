@@ -8,7 +8,7 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,16 +57,15 @@ def session_lines() -> Iterator[str]:
         yield json.dumps({**row, "output_length": OUTPUT_TOKENS}) + "\n"
 
 
-def recorded(load: str) -> tuple[Replayed, ...]:
-    """The requests of a load."""
-    lines = trace_lines() if load == "trace" else session_lines()
-    rows = READERS["aiperf"](lines, load)
-    return replayed(rows, load, Window(REQUESTS, isl=4096, osl=OUTPUT_TOKENS))
+def recorded(load: str, lines: Sequence[str] = ()) -> tuple[Replayed, ...]:
+    """The requests of a load, or of these lines of a trace."""
+    own = lines or [*(trace_lines() if load == "trace" else session_lines())]
+    return replayed(READERS["aiperf"](iter(own), load), load, Window(len(own), isl=4096, osl=OUTPUT_TOKENS))
 
 
-def plan(load: str, port: int) -> dict[str, Any]:
-    """The meter's plan of a load."""
-    requests = recorded(load)
+def plan(load: str, port: int, lines: Sequence[str] = ()) -> dict[str, Any]:
+    """The meter's plan of a load, or of these lines of a trace."""
+    requests = recorded(load, lines)
     ids = {"token_low": 264, "token_high": 10240, "seed": 1}
     drive = {"arrivals_s": [one.at_s for one in requests]} if load == "trace" else {"concurrency": SESSIONS}
     return {
@@ -77,7 +76,7 @@ def plan(load: str, port: int) -> dict[str, Any]:
         "load": {"kind": load, **drive},
         "prompts": {"kind": "replay", "input_tokens": 4096, **ids, "requests": replay_requests(requests)},
         "output_tokens": OUTPUT_TOKENS,
-        "request_count": REQUESTS,
+        "request_count": len(requests),
         "warmup_count": 0,
         "timeout_s": 60.0,
         "workers": 1,
