@@ -32,8 +32,8 @@ from flows.machines import run_machines
 from flows.models import MachineModels
 from flows.night_hooks import load_cancelled, release_after_error, release_all, release_leftovers, tag_with_night
 from flows.night_request import NightRequest
+from flows.nodes import measure_on_nodes, prepare_with_others, rent_others, with_nodes
 from flows.notifying import notify_of_night
-from flows.preparing import prepare_in_parallel
 from flows.rental import release_at_end
 from flows.serving import Started, leave_server, require_fit, start_server, with_failed_starts
 from flows.suspects import measure_suspects
@@ -171,13 +171,14 @@ def try_machines(settings: Settings, night: NightRecord, progress: UUID, *, wait
 
 @night_task("machine for {night.night}", shown="machine for {night.night} on {night.target}", is_stage=False)
 def benchmark_machine(settings: Settings, night: NightRecord, progress: UUID, wait: bool = False) -> None:
-    """Rent one machine, run every missing run of its night on it, and always release it.
+    """Rent one machine, run every missing run of its night on it, and always release it; or several, for commands.
 
     A task and no flow: the engine of a flow asks Prefect's server at its end, while the machine may still bill.
     """
     golden = find_golden(night)
     with release_at_end(settings, night.night, night.suite.machine.name) as rental:
         rental.lease = lease = provision(night, golden, wait=wait)
+        others = rent_others(night, lease, golden)
         if night.where.url is not None:
             measure_endpoint(settings, night, lease, progress)
             return
@@ -185,7 +186,7 @@ def benchmark_machine(settings: Settings, night: NightRecord, progress: UUID, wa
         with record_stage(ledger_file(settings), night, lease.lease_id, "boot"):
             paths = reach(lease, night.suite.machine)
             rental.volume = attach_volume(night, lease)
-        prepared = prepare_in_parallel(settings, night, lease, paths, rental.volume)
+        prepared, nodes = prepare_with_others(settings, night, paths, rental, others)
         fill_bucket(settings, night, lease, prepared.model)
         canary = canary_request(lease, paths, prepared)
         with record_stage(ledger_file(settings), night, lease.lease_id, CANARY):
@@ -194,6 +195,7 @@ def benchmark_machine(settings: Settings, night: NightRecord, progress: UUID, wa
             calibration = calibrate_client(night, lease)
         lineage = lineage_of(settings, night, lease, golden)
         context = make_context(night, lease, paths, prepared.model, calibration, lineage)
+        context = with_nodes(context, lease, others, nodes)
         measure_control(settings, context, lease, paths)
         kept = frozenset({night.suite.model.source} if rental.volume else ())
         models = MachineModels(settings, lease, paths, {night.suite.model.source: prepared.model}, kept)
@@ -274,7 +276,7 @@ def measure_in_turn(
             context = with_failed_starts(settings, context)
         with record_stage(file, night, lease_id, "measure", run):
             is_last = not waiting or waiting[0].scenario.server_id != ready_for
-            record = measure(context, run, running, is_last, progress.within_run)
+            record = measure_on_nodes(settings, context, run, running, is_last, progress.within_run)
         upload_runs(settings, night.night, is_machine_rented=True)
         waiting, last = store.still_missing(settings.data, night, run, waiting), run
         waiting = with_added_repeat(settings, context, run, waiting)

@@ -29,6 +29,7 @@ from infra.remote.ssh_keys import keys_folder, keys_of
 from infra.remote.ssh_shell import wait_until_ready
 from infra.settings import Settings
 
+MACHINES_AT_ONCE = 16  # of which each keeps its connection
 OWN_PATIENCE_S = 30.0  # for one command on a host of your own; the caller repeats it
 # The environment variables of this process that a machine gets. Only a download gets the tokens.
 FORWARDED = ("NIGHTBENCH_HF_TOKEN", "HF_TOKEN", "NIGHTBENCH_HUB_ENDPOINT", "NIGHTBENCH_HUB_STALL_S")
@@ -182,12 +183,16 @@ def spending_of_month(settings: Settings, now: datetime | None = None) -> MonthS
     return month_spending(leases, now or SystemClock().now(), settings.month_usd_max)
 
 
-def executor_of(settings: Settings, lease: Lease) -> Executor:
-    """What runs operations on the machine of a lease."""
+def executor_of(settings: Settings, lease: Lease, *, is_second: bool = False) -> Executor:
+    """What runs operations on the machine of a lease.
+
+    `is_second`: while another operation runs there, so with a connection of its own.
+    """
     if lease.where.is_here:
         return LocalExecutor(settings)
     context = (lease.lease_id, lease.night, settings.data.absolute(), settings.machine_python, lease.machine)
-    return _remote_executor(access_of(settings, lease), context, settings.ssh_patience_s)
+    made = _new_executor if is_second else _kept_executor
+    return made(access_of(settings, lease), context, settings.ssh_patience_s)
 
 
 def executor_for(settings: Settings, context: RunContext) -> Executor:
@@ -195,13 +200,15 @@ def executor_for(settings: Settings, context: RunContext) -> Executor:
     return executor_of(settings, ledger(settings).lease(context.lease.lease_id))
 
 
-@lru_cache(maxsize=4)
-def _remote_executor(
+def _new_executor(
     access: Access, context: tuple[str, str, Path, str | None, str | None], patience_s: float
 ) -> SshExecutor:
-    """An executor over SSH, cached with its connection for the next operation."""
+    """An executor over SSH."""
     forwarded = {name: os.environ[name] for name in FORWARDED if os.environ.get(name)}
     return SshExecutor(SshHost(access, patience_s=patience_s), LeaseContext(*context, forwarded))
+
+
+_kept_executor = lru_cache(maxsize=MACHINES_AT_ONCE)(_new_executor)  # with its connection, for the next operation
 
 
 def access_of(settings: Settings, lease: Lease) -> Access:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from infra.clouds.cloud import Cloud, Snapshot
 from infra.leases.acquire import take_lease
 from infra.leases.lease_reports import report_lease, report_night
 from infra.leases.leftovers import delete_old_keys, release_leftovers
-from infra.leases.offers import after_spending, lease_request_of
+from infra.leases.offers import after_spending, beside_leases, lease_request_of, of_nodes
 from infra.leases.own_host import take_lease_of_free_host
 from infra.leases.release import explain_loss, release_lease
 from infra.leases.stage_budget import limit_of, spent_usd
@@ -63,8 +64,13 @@ def is_local_failure(_task: Task[..., object], _run: TaskRun, state: State[objec
     retry_delay_s=2,
     retry_if=is_local_failure,
 )
-def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *, wait: bool = False) -> Lease:
+def provision(
+    settings: Settings, night: NightRecord, golden: Snapshot | None, beside: Sequence[Lease] = (), *, wait: bool = False
+) -> Lease:
     """Release what an earlier night left rented, then rent one machine, from the golden image if there is one.
+
+    `beside` has the other machines of a command on several: this one is of the first one's kind, in its region, and is
+    not waited for.
 
     Where this is to `wait`, a host of your own is taken when no other night holds it; otherwise it is refused.
 
@@ -81,11 +87,12 @@ def provision(settings: Settings, night: NightRecord, golden: Snapshot | None, *
     cloud, book = cloud_named(settings, night.target), WatchedLedger(ledger_file(settings))
     wanted = night.where.leased(night.suite.machine)
     request = lease_request_of(wanted, patience_s=capacity_wait_s(settings, night))
+    request = beside_leases(request, beside)
     request = replace(request, month_usd_max=settings.month_usd_max)
     vendor = cloud.gpu_vendor(wanted.kind) if isinstance(cloud, ImageCloud) else None
     request = replace(request, golden=golden, golden_vendor=vendor, limit=limit_of(night))
     request = replace(request, unguarded=unguarded(settings, night.target))
-    request = after_spending(request, spent_usd(book, night))
+    request = after_spending(of_nodes(request, night.suite.nodes), spent_usd(book, night) / night.suite.nodes)
     try:
         take = take_lease_of_free_host if wait else take_lease
         lease = take(cloud, book, SystemClock(), request, night=night.night, say=log.warning)

@@ -46,7 +46,7 @@ def plan_repeats(settings: Settings, night: NightRecord, prices: Sequence[Pinned
 def _place(settings: Settings, part: NightRecord, prices: Sequence[PinnedPrice]) -> HostPlan:
     price = forecast(settings, part, clouds(settings).get(part.target), pinned=prices).price
     size = machine_size(part.target, part.suite.machine.kind)
-    return HostPlan(price.usd_per_hour or 0.0, size, is_own=part.where.host is not None)
+    return HostPlan(part.suite.nodes * (price.usd_per_hour or 0.0), size, is_own=part.where.host is not None)
 
 
 def _why_too_long(suite: Suite, place: HostPlan, repeats: Mapping[str, int], run_s: Mapping[str, float]) -> str | None:

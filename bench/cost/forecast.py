@@ -63,17 +63,19 @@ def forecast_rented(
 ) -> Forecast:
     """Estimate a night on a rented machine of this size; `size` is None if the catalogue lacks it."""
     machine = night.suite.machine
-    site = HostPlan(price.usd_per_hour or 0.0, size, download_bytes_per_s=assumed.download_bytes_per_s)
+    one = HostPlan(price.usd_per_hour or 0.0, size, download_bytes_per_s=assumed.download_bytes_per_s)
+    site = replace(one, usd_per_hour=night.suite.nodes * one.usd_per_hour)
     cold, warm = (
         estimate_night(night.suite, night.runs, replace(site, has_snapshot=has), catalog) for has in (False, True)
     )
+    doubts, price = _doubts(night.suite, price, cold), _of_nodes(price, night.suite.nodes)
     fits = fits_of(night.suite, night.runs, size, catalog)
     volume_gib, fill_minutes = night.suite.model.cache_volume_gib, night.suite.model.cache_bucket_minutes
     return Forecast(
         price=price,
         cold=cold,
         warm=warm,
-        prepare=estimate_prepare(site, catalog) if price.usd_per_hour else None,
+        prepare=estimate_prepare(one, catalog) if price.usd_per_hour else None,
         snapshot_usd_per_month=kept_usd_per_month(0.0, catalog.pace["snapshot_gb"], catalog.pace),
         volume_usd_per_month=None if volume_gib is None else kept_usd_per_month(volume_gib, 0.0, catalog.pace),
         bucket_usd_per_month=_bucket_usd(night.suite, catalog, assumed),
@@ -82,11 +84,18 @@ def forecast_rented(
         fits=fits,
         usd_max=None if price.usd_per_hour is None else price.usd_per_hour * machine.lease_minutes / 60,
         doubts=(
-            *_doubts(night.suite, price, cold),
+            *doubts,
             *_doubts_of_volume(night.suite, catalog),
             *_doubts_of_bucket(night.suite, assumed),
         ),
     )
+
+
+def _of_nodes(price: Price, nodes: int) -> Price:
+    """The price of so many machines that are rented together."""
+    if nodes == 1 or price.usd_per_hour is None:
+        return price
+    return replace(price, usd_per_hour=nodes * price.usd_per_hour, source=f"{nodes} machines, {price.source}")
 
 
 def forecast_own_host(night: NightRecord, catalog: Catalog, assumed: Assumptions) -> Forecast:

@@ -1,6 +1,8 @@
 """A command whose metrics are measured, and the rules that read them from what it prints and writes."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal, Self
 
@@ -95,7 +97,8 @@ class Command(Frozen):
     # Names of variables to pass on; their values are written nowhere.
     secret_environment: tuple[str, ...] = Field(default=(), strict=False)
     timeout_s: float = Field(default=3600.0, gt=0)  # the command is ended after this time
-    nodes: int = Field(default=1, ge=1)  # machines that it runs on
+    nodes: int = Field(default=1, ge=1)  # machines that it runs on at the same time, each a lease
+    metrics_from: Literal["first", "last"] = "first"  # of several nodes, the one whose output has the metrics
     metrics: tuple[MetricRule, ...] = Field(strict=False, min_length=1)  # how to read its metrics
 
     @field_validator("secret_environment")
@@ -130,6 +133,22 @@ class Command(Frozen):
         return "python" if self.argv[0] == ENGINE_PYTHON else PurePosixPath(self.argv[0]).name
 
 
-def node_environment(command: Command, rank: int, master: str) -> dict[str, str]:
-    """The variables that give a command its place among its nodes; `master` is the address of the node of rank 0."""
-    return dict(zip(NODE_VARIABLES, (str(command.nodes), str(rank), master), strict=True))
+@dataclass(frozen=True)
+class NodePlace:
+    """The place of one machine among the nodes of a command; `master` is the address of the node of rank 0."""
+
+    rank: int
+    master: str
+
+
+def node_places(command: Command, addresses: Sequence[str]) -> tuple[NodePlace, ...]:
+    """The place of each of these machines, in their order; the first one has the rank whose output has the metrics."""
+    is_last = command.metrics_from == "last"
+    ranks = (len(addresses) - 1, *range(len(addresses) - 1)) if is_last else tuple(range(len(addresses)))
+    master = addresses[ranks.index(0)]
+    return tuple(NodePlace(rank, master) for rank in ranks)
+
+
+def node_environment(command: Command, place: NodePlace) -> dict[str, str]:
+    """The variables that tell a command its place among its nodes."""
+    return dict(zip(NODE_VARIABLES, (str(command.nodes), str(place.rank), place.master), strict=True))

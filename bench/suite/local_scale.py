@@ -32,6 +32,7 @@ class LocalScale(Frozen):
     request_count_max: int = Field(default=10, ge=1)  # upper limit
     warmup_count_max: int = Field(default=1, ge=0)  # upper limit
     concurrency_max: int = Field(default=4, ge=1)  # upper limit
+    nodes_max: int = Field(default=1, ge=1)  # upper limit of the machines of a command, which are all this computer
     drop_flags: tuple[str, ...] = Field(default=(), strict=False)  # that scenarios and variants add
     keep_images: bool = True  # False: random prompts in place of images, for a local model that reads none
     request_rate_per_s_max: float = Field(default=4.0, gt=0)  # upper limit

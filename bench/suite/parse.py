@@ -48,11 +48,11 @@ def parse_source(source: SuiteSource) -> Suite:
         _refuse_secrets(environment, table, source)
     for command, table in _commands(suite):
         _refuse_secrets(command.environment, expansion.in_file(table), source)
-        _refuse_nodes(command, expansion.in_file(table), source)
     for engine, table in own:
         _refuse_found(engine, table, source)
     for engine in suite.engines:
         _refuse_tracked_digest(engine, source)
+    _require_equal_nodes(suite, expansion, source)
     _require_context(suite, expansion, source)
     _require_local(suite, source)
     return suite.without_equals()
@@ -142,14 +142,19 @@ def _refuse_secrets(environment: Mapping[str, str], table: Place, source: SuiteS
         )
 
 
-def _refuse_nodes(command: Command, table: Place, source: SuiteSource) -> None:
-    """Not a rule of Command: a later version may run it, and ids of one node stay."""
-    if command.nodes > 1:
-        path = ".".join(map(str, table))
-        raise SuiteError(
-            f"{source.at((*table, 'nodes'))}: {path}.nodes is {command.nodes}, but a command runs on one machine only: "
-            "set nodes = 1, or leave this scenario out"
-        )
+def _require_equal_nodes(suite: Suite, expansion: Expansion, source: SuiteSource) -> None:
+    """Raise SuiteError where a machine would be rented more often than one of its scenarios needs."""
+    for machine in suite.machines:
+        here = [index for index, entry in enumerate(suite.scenarios) if (entry.machine or suite.machine) == machine]
+        least, most = (pick(here, key=lambda index: suite.scenarios[index].nodes) for pick in (min, max))
+        one, other = suite.scenarios[most], suite.scenarios[least]
+        if one.nodes != other.nodes:
+            at = source.at(expansion.in_file(("scenarios", most, "command", "nodes")))
+            raise SuiteError(
+                f"{at}: the command of {one.name!r} has nodes = {one.nodes}, and {other.name!r} runs on the same "
+                f"machine with {other.nodes}: give each number of nodes an entry of [[machines]], and name it in the "
+                "scenario's machines"
+            )
 
 
 def _refuse_found(engine: Engine, table: Place, source: SuiteSource) -> None:

@@ -97,7 +97,9 @@ def _scaled_command(entry: ScenarioEntry, local: LocalScale) -> ScenarioEntry:
     if local.command is None:
         raise SuiteError(f"[local] has no command, which stands for that of {entry.name!r}: add [local.command]")
     repeats = None if entry.repeats is None else min(entry.repeats, local.repeats_max)
-    return entry.model_copy(update={"command": local.command, "repeats": repeats, "engine": None, "base": None})
+    nodes = min(entry.nodes, local.nodes_max)
+    command = local.command.model_copy(update={"nodes": nodes})
+    return entry.model_copy(update={"command": command, "repeats": repeats, "engine": None, "base": None})
 
 
 def _scaled_search(entry: ScenarioEntry, local: LocalScale) -> dict[str, Any]:

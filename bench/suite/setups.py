@@ -98,7 +98,7 @@ def require_sound(raw: Mapping[str, Any], setups: Setups) -> None:
         if one in raw and several in raw:
             raise PlacedError((several, 0), f"a suite has either [{one}] or [[{several}]]: remove one of them")
     for key in CHOICES:
-        _require_distinct(key, getattr(setups, key), setups.engine)
+        _require_distinct(key, getattr(setups, key), setups.engine, raw.get("scenarios", ()))
     _require_other_alternatives(setups.machines)
 
 
@@ -112,10 +112,12 @@ def require_used(setups: Setups, used: set[tuple[str, str]]) -> None:
                 )
 
 
-def _require_distinct(key: str, tables: Sequence[Table], engine: Engine) -> None:
+def _require_distinct(
+    key: str, tables: Sequence[Table], engine: Engine, scenarios: Sequence[Mapping[str, Any]]
+) -> None:
     seen: list[tuple[str, Mapping[str, Any]]] = []
     for place, table in enumerate(tables):
-        meant = _meaning(table, engine)
+        meant = _meaning(table, engine, scenarios)
         for name, other in seen:
             if name == table.name:
                 raise PlacedError((key, place), f"two {key} share the name {name!r}")
@@ -128,7 +130,7 @@ def _require_distinct(key: str, tables: Sequence[Table], engine: Engine) -> None
         seen.append((table.name, meant))
 
 
-def _meaning(table: Table, engine: Engine) -> Mapping[str, Any]:
+def _meaning(table: Table, engine: Engine, scenarios: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """What of a table can move a number."""
     changes: EngineChanges = table if isinstance(table, Variant) else table.engine
     meant = changes.of(engine)
@@ -136,8 +138,15 @@ def _meaning(table: Table, engine: Engine) -> Mapping[str, Any]:
     if isinstance(table, ModelTable):
         return meant | {"model": table.model.model_dump(exclude={"name"} | KEEPING)}
     if isinstance(table, MachineTable):
-        return meant | {"machine": as_measured(table.machine).model_dump(exclude=set(RENTING))}
+        machine = as_measured(table.machine).model_dump(exclude=set(RENTING))
+        return meant | {"machine": machine, "nodes": _nodes_on(table, scenarios)}
     return meant
+
+
+def _nodes_on(table: MachineTable, scenarios: Sequence[Mapping[str, Any]]) -> set[object]:
+    """On how many of a machine its scenarios run at once."""
+    commands = [one.get("command") for one in scenarios if table.name in one.get("machines", (table.name,))]
+    return {one.get("nodes", 1) if isinstance(one, Mapping) else 1 for one in commands}
 
 
 def _require_other_alternatives(machines: Sequence[MachineTable]) -> None:

@@ -169,6 +169,11 @@ class Suite(Frozen):
         """Every machine that its scenarios ask for, each once; each of them is a lease of its own."""
         return _distinct(self.machine, [entry.machine for entry in self.scenarios])
 
+    @property
+    def nodes(self) -> int:
+        """How many of its machine are rented together, for commands that run on several."""
+        return max(entry.nodes for entry in self.scenarios)
+
     def engine_of(self, name: str) -> Engine:
         """The engine that the scenario of this name asks for."""
         found = next((entry.engine for entry in self.scenarios if entry.name == name), None)

@@ -80,6 +80,11 @@ class Workload(Frozen):
         return self.driver in OFFLINE
 
     @property
+    def nodes(self) -> int:
+        """The machines that it needs at the same time: those of a command, and one for any other load."""
+        return 1 if self.command is None else self.command.nodes
+
+    @property
     def in_flight(self) -> int:
         """How many requests a closed loop or a batch has in flight; 1 where that is not known."""
         return self.concurrency or (self.request_count if self.arrivals == "batch" else 1)

@@ -15,6 +15,7 @@ from bench.errors import LmEvalError, NightbenchError
 from bench.host import HostFacts
 from bench.machine.canary import CanaryRecord
 from bench.record import Calibration, LmEvalRecord, NightRecord, PlannedRun, RunRecord
+from bench.suite.command import NodePlace
 from bench.suite.endpoint import Endpoint
 from bench.suite.engine import Engine
 from bench.suite.machine import Machine
@@ -30,7 +31,9 @@ from infra.engines.server import EngineAt, RunningServer, ServerRequest
 from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
 from infra.hardware.preflight import Fitness, MachineRequirements
+from infra.loadgen import nodes
 from infra.loadgen.night_calibration import calibrate_night
+from infra.loadgen.nodes import Node
 from infra.measurement import lm_eval, lm_eval_venv
 from infra.measurement.answers import ask
 from infra.measurement.lm_eval_data import fetch_task_data
@@ -264,6 +267,18 @@ def measure(
     After its last run, a server answers the fixed questions again.
     """
     return measure_run(context, run, running, reporter.progress, is_last=is_last)
+
+
+@operation(secrets="offline")
+def join_command(_settings: Settings, _reporter: Reporter, run: PlannedRun, node: Node, place: NodePlace) -> None:
+    """Run one node's part of a command to its end; LoadDriverError where that fails or is ended."""
+    nodes.join_command(node, run, place)
+
+
+@operation
+def stop_command(_settings: Settings, _reporter: Reporter, run: PlannedRun, machine: Path, why: str) -> None:
+    """End the command of a run on this machine, also where it is yet to start; may be repeated."""
+    nodes.stop_command(machine, run, why)
 
 
 @operation(leaves_results=True)

@@ -55,9 +55,9 @@ def take_lease(
     acquisition = _Acquisition(cloud, ledger, clock, request, night, say)
     begun = [lease for lease in ledger.own_leases(night, request.machine) if lease.cloud == cloud.name]
     try:
-        for lease in begun:
-            if lease.state in ("intended", "held") and acquisition.take_up(lease):
-                return ledger.lease(lease.lease_id)
+        for one in begun:
+            if one.lease_id not in request.beside and one.state in ("intended", "held") and acquisition.take_up(one):
+                return ledger.lease(one.lease_id)
         return acquisition.by_plan()
     except BaseException:
         acquisition.undo()

@@ -9,6 +9,7 @@ from bench.suite.machine import SPOT_ENDING, Machine, Spot
 from bench.suite.pins import PinnedPrice
 from infra.clouds.cloud import Cloud, Offer, Snapshot
 from infra.leases.nets import Unguarded
+from infra.ledger.lease import Lease
 
 BILLED_MINUTES_MIN = 5.0  # the highest minimum charge known for a GPU machine
 
@@ -40,6 +41,7 @@ class LeaseRequest:
     unguarded: Unguarded | None = None  # without the machine's own switch; None: it has one, or needs none
     machine: str | None = None  # its name in a suite of several machines
     patience_s: float = 0.0  # how long to wait for capacity, all rounds of the plan together
+    beside: frozenset[str] = frozenset()  # leases of this machine of the night that are others
 
 
 def lease_request_of(machine: Machine, *, patience_s: float = 0.0) -> LeaseRequest:
@@ -55,6 +57,32 @@ def lease_request_of(machine: Machine, *, patience_s: float = 0.0) -> LeaseReque
         machine=machine.name,
         patience_s=patience_s,
     )
+
+
+def beside_leases(request: LeaseRequest, leases: Sequence[Lease]) -> LeaseRequest:
+    """The request of a further machine for a command on several: like the first one, and at once or not at all.
+
+    While it is waited for, the others would be billed.
+    """
+    if not leases:
+        return request
+    first = leases[0]
+    return replace(
+        request,
+        choices=(Choice(first.kind or request.choices[0].kind),),
+        regions=() if first.region is None else (first.region,),
+        spot="never",  # its kind says how it is paid for
+        patience_s=0.0,
+        beside=frozenset(lease.lease_id for lease in leases),
+    )
+
+
+def of_nodes(request: LeaseRequest, nodes: int) -> LeaseRequest:
+    """The request of one of so many machines that share the budget of one."""
+    if nodes == 1 or request.budget_usd is None:
+        return request
+    share = f"{request.limit}, of which each of {nodes} nodes may spend"
+    return replace(request, budget_usd=request.budget_usd / nodes, limit=share)
 
 
 def kinds_of(machine: Machine) -> tuple[str, ...]:

@@ -79,12 +79,13 @@ def left_of_lease_s(ledger_file: Path, lease_id: str) -> float:
 
 
 def _budget(ledger_file: Path, night: NightRecord, lease: Lease) -> NightBudget:
-    """The budget of a night; the costs of its earlier machines count."""
-    pace = read_catalog().pace
+    """The budget of a night; the costs of its earlier machines count, and the price of all that it has now."""
+    pace, book = read_catalog().pace, Ledger(ledger_file)
+    open_usd = sum(one.usd_per_hour for one in leases_of(book, night) if one.state != "released")
     return NightBudget(
         night=night.night,
-        usd_per_hour=lease.usd_per_hour,
-        spent_usd=spent_usd(Ledger(ledger_file), night),
+        usd_per_hour=max(lease.usd_per_hour, open_usd),
+        spent_usd=spent_usd(book, night),
         budget_usd=night.suite.machine.budget_usd if lease.usd_per_hour else None,
         limit=limit_of(night),
         reserve_s=pace["teardown_reserve_s"],

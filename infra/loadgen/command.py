@@ -11,7 +11,7 @@ from bench.engines.docker import container_argv
 from bench.errors import LoadDriverError
 from bench.loadgen.drivers.command import METRICS_FILE, CommandMetric, CommandOutput, read_metrics
 from bench.night_progress import LoadProgress
-from bench.suite.command import ENGINE_PYTHON, Command, node_environment
+from bench.suite.command import ENGINE_PYTHON, Command, NodePlace, node_environment
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
@@ -29,6 +29,8 @@ OUTPUT_LIMIT = 1 << 20  # bytes of the head, and of the tail
 FILE_LIMIT = 64 << 20  # bytes of a file that a rule reads
 LOG_TAIL_CHARS = 1500
 HERE = "127.0.0.1"
+ALONE = NodePlace(0, HERE)
+NODE_PATIENCE_S = 5.0  # for the reason of another node, whose failure often ends this one's command first
 ENDING = "command"  # of the container's name
 _DROPPED = re.compile(r"^" + re.escape(keep_output.MARKER).replace(r"\{\}", r"(\d+)") + r"$", re.MULTILINE)
 
@@ -37,7 +39,8 @@ _DROPPED = re.compile(r"^" + re.escape(keep_output.MARKER).replace(r"\{\}", r"(\
 class CommandJob:
     """One run of a command: the machine's folder, the lease, and the run folder for its log and its files.
 
-    `engine` is where the scenario's engine is; with an image, the command runs in a container of it.
+    `engine` is where the scenario's engine is; with an image, the command runs in a container of it. `place` is that of
+    the machine among the command's nodes. Whoever writes `stop_file`, with a reason, ends the command.
     """
 
     command: Command
@@ -46,6 +49,8 @@ class CommandJob:
     run_folder: Path
     engine: EngineAt | None = None
     has_gpus: bool = False
+    place: NodePlace = ALONE
+    stop_file: Path | None = None
 
     @property
     def log(self) -> Path:
@@ -86,11 +91,21 @@ def job_of(scenario: Scenario, engine: EngineAt, machine: Path, lease_id: str, r
 
 
 def run_command(job: CommandJob, progress: Progress = no_progress) -> tuple[CommandMetric, ...]:
-    """Run a job to its end, keep its metrics in `load/` and return them; `progress` gets the share of its time limit.
+    """Run a job to its end, keep its metrics in `load/` and return them.
+
+    Raises what `run_to_end` does, and LoadDriverError where the command prints and writes what a rule does not fit.
+    """
+    metrics = read_metrics(job.command, _output(job, run_to_end(job, progress)))
+    (job.load / METRICS_FILE).write_text(json.dumps([asdict(one) for one in metrics]))
+    return metrics
+
+
+def run_to_end(job: CommandJob, progress: Progress = no_progress) -> str:
+    """Run a job to its end and return its log; `progress` gets the share of its time limit.
 
     What an earlier server left running is ended first, since it holds memory. Raises UsageError before anything
-    starts, and LoadDriverError if the command fails, takes longer than its `timeout_s`, or prints and writes what a
-    rule does not fit; no process or container of it runs then.
+    starts, and LoadDriverError if the command fails, is stopped, or takes longer than its `timeout_s`; no process or
+    container of it runs then.
     """
     began = time.monotonic()
     session = start_command(job)
@@ -98,7 +113,8 @@ def run_command(job: CommandJob, progress: Progress = no_progress) -> tuple[Comm
 
         def has_ended() -> bool:
             progress(LoadProgress(min(1.0, (time.monotonic() - began) / job.command.timeout_s)))
-            return detached.exit_code(job.pid_file) is not None or not detached.is_alive(session)
+            has_exited = detached.exit_code(job.pid_file) is not None or not detached.is_alive(session)
+            return has_exited or _why_stopped(job) is not None
 
         is_in_time = poll(SystemClock(), POLL_S, has_ended, job.command.timeout_s)
         code = detached.exit_code(job.pid_file)
@@ -112,11 +128,23 @@ def run_command(job: CommandJob, progress: Progress = no_progress) -> tuple[Comm
         raise LoadDriverError(f"the command did not finish within {job.command.timeout_s:g} s (suite: timeout_s)")
     log = job.log.read_text(errors="replace")
     if code != 0:
-        ending = "was killed" if code is None else f"failed with exit code {code}"
-        raise LoadDriverError(f"the command {ending}: {log[-LOG_TAIL_CHARS:].strip() or 'its log is empty'}")
-    metrics = read_metrics(job.command, _output(job, log))
-    (job.load / METRICS_FILE).write_text(json.dumps([asdict(one) for one in metrics]))
-    return metrics
+        raise LoadDriverError(_why_failed(job, code, log[-LOG_TAIL_CHARS:].strip() or "its log is empty"))
+    return log
+
+
+def _why_failed(job: CommandJob, code: int | None, last_lines: str) -> str:
+    """Why a command failed, with the reason of the node that ended it or failed with it."""
+    patience_s = NODE_PATIENCE_S if job.command.nodes > 1 else 0.0
+    why = poll(SystemClock(), POLL_S, lambda: _why_stopped(job), patience_s)
+    if code is None:
+        return f"the command was killed: {last_lines}" if why is None else f"the command was ended: {why}"
+    others = "" if why is None else f"; {why}"
+    return f"the command failed with exit code {code}: {last_lines}{others}"
+
+
+def _why_stopped(job: CommandJob) -> str | None:
+    """Why the command was to end early; None: it was not."""
+    return job.stop_file.read_text() if job.stop_file is not None and job.stop_file.exists() else None
 
 
 def start_command(job: CommandJob) -> int:
@@ -126,7 +154,7 @@ def start_command(job: CommandJob) -> int:
     """
     command = job.command
     hidden = {**read_secrets(command), detached.MARK: job.lease_id, SERVER: str(job.machine)}
-    public = {**command.environment, **node_environment(command, 0, HERE)}
+    public = {**command.environment, **node_environment(command, job.place)}
     end_orphans(job.machine, silent)
     job.load.mkdir(parents=True, exist_ok=True)
     argv, environment = job.argv, child_environment({**public, **hidden})

@@ -189,13 +189,21 @@ def _require_a_place(suite: Suite, target: Target, path: Path) -> None:
             f"{path} runs on {len(names)} machines ({', '.join(names)}), and --target {target.name} is one host: "
             "use --target with a cloud, or --target local for its [local] size"
         )
+    if suite.nodes > 1 and target.host is not None:
+        raise SuiteError(
+            f"{path} runs a command on {suite.nodes} machines at once, and --target {target.name} is one host: "
+            "use --target with a cloud, or --target local for its [local] size"
+        )
 
 
 def _budget_shares(suite: Suite, runs: Sequence[PlannedRun], target: str) -> dict[str, float]:
     """What each of several machines may spend of the suite's budget, by the catalogue's prices."""
     machines = tuple(dict.fromkeys(run.scenario.machine for run in runs))
     sizes = {machine.name or "": machine_size(target, machine.kind) for machine in machines}
-    usd = {name: size.usd_per_hour for name, size in sizes.items() if size is not None and size.usd_per_hour}
+    nodes = {run.scenario.machine.name or "": run.scenario.workload.nodes for run in runs}
+    usd = {
+        name: nodes[name] * size.usd_per_hour for name, size in sizes.items() if size is not None and size.usd_per_hour
+    }
     return shares_of(suite.budget_usd, machines, usd)
 
 

@@ -29,13 +29,15 @@ from bench.record import (
     RunRecord,
 )
 from bench.server_facts import ServerFacts, Weights
+from bench.suite.command import Command, NodePlace, node_places
 from infra.engines import server, server_facts
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
 from infra.engines.server import EngineAt, RunningServer
 from infra.hardware.own_processes import OwnProcesses
 from infra.hardware.telemetry import Sampler, write_samples
 from infra.loadgen import datasets, driver, offline
-from infra.loadgen.command import job_of, run_command
+from infra.loadgen.command import HERE, job_of, run_command
+from infra.loadgen.nodes import Node, stop_file
 from infra.measurement.answers import ask
 from infra.measurement.ending import Ending, ending_of, failed_by
 from infra.measurement.notes import Notes, Stopwatch, host_notes
@@ -58,6 +60,8 @@ class RunContext:
     lease: LeaseFacts
     lineage: Lineage
     failed_starts: tuple[FailedStart, ...] = ()  # of the night's servers, until now
+    address: str = HERE  # under which the nodes of a command reach this machine
+    nodes: tuple[Node, ...] = ()  # the other machines of a command that runs on several
 
     @property
     def weights(self) -> Weights | None:
@@ -66,6 +70,10 @@ class RunContext:
             return None
         origin = self.model.fetched.origin if self.model.fetched else None
         return Weights(revision=self.model.revision, sha256=self.model.sha256, bytes=self.model.bytes, origin=origin)
+
+    def places(self, command: Command) -> tuple[NodePlace, ...]:
+        """The place of this machine and of each of its `nodes` in a command."""
+        return node_places(command, (self.address, *(node.address for node in self.nodes)))
 
 
 def measure(
@@ -237,6 +245,7 @@ def _measure_command(context: RunContext, run: PlannedRun, engine: EngineAt, par
     """Run a command, which has no server and no requests of ours; only the machine is observed."""
     seed, lease_id = prompt_seed(context.night, run), context.lease.lease_id
     job = job_of(run.scenario, engine, context.machine, lease_id, partial)
+    job = replace(job, place=context.places(job.command)[0], stop_file=stop_file(context.machine, run))
     load = LoadRun(driver=run.scenario.workload.driver, driver_version=None, argv=job.argv, seed=seed, exit_code=None)
     notes.found["load"] = load
     with _observed(context, None, job.run_folder, notes):

@@ -16,6 +16,7 @@ from tests.pairs import IS_SOAK
 pytestmark = [pytest.mark.matrix, pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 SUITES = Path(__file__).parents[2] / "suites"
 WORKS = ("llama-3.3-70b-mi300x", "amd-mi300x-throughput", "amd-mi300x-training")
+RANKS = "SELECT value FROM command_metrics WHERE night = '{night}' AND metric = 'ranks' ORDER BY value"
 PRICED = ("cost", "night_cost", "machine_prices")
 METRICS = "SELECT scenario_id, metric FROM command_metrics WHERE night = '{night}'"
 # Each starts more engines; a night of their shape on the known-truth server is in a test of its own.
@@ -59,6 +60,9 @@ def test_every_run_of_the_local_shape_of_a_published_work_is_measured(real_house
     commands = [(run.scenario.scenario_id, run.scenario.workload.command) for run in planned]
     rules = [(of, rule.name) for of, command in commands if command for rule in command.metrics]
     assert sorted((row["scenario_id"], row["metric"]) for row in metrics) == sorted(rules)
+    if name == "amd-mi300x-training":  # a row of several nodes is two torchruns that meet
+        ranks = real_house.call("sql", RANKS.format(night=night), "--json").stdout
+        assert [row["value"] for row in json.loads(ranks)] == [1.0, 1.0, 2.0, 2.0, 2.0]
     assert real_house.leftovers() == []
     _require_report(real_house, night, path, suite)
 

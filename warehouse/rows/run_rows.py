@@ -114,7 +114,7 @@ def _command_rows(place: RunId, files: RunFiles, record: RunRecord, row: Row) ->
     """The rows of a command: its metrics, each in its own unit, and of the measurement only the host."""
     metrics = read_command(record, files)
     gpus = record.host.gpus if record.host is not None else ()
-    evidence = command_share(metrics, find_gpu(gpus[0]) if gpus else None, len(gpus))
+    evidence = command_share(metrics, find_gpu(gpus[0]) if gpus else None, len(gpus) * record.asked.workload.nodes)
     telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, None)
     row |= dict.fromkeys(NOT_ASKED, "a command has no server to ask")
     row |= command_evidence(record)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from bench.suite.command import Command, MetricRule, node_environment
+from bench.suite.command import Command, MetricRule, NodePlace, node_environment, node_places
 
 LOG = {"name": "tflops", "unit": "TFLOP/s", "pattern": r"tflops: (\S+)"}
 TABLE = {"name": "fps", "unit": "FPS", "file": "runs.csv", "column": "avg_fps"}
@@ -61,7 +61,16 @@ def test_a_variable_is_public_or_secret() -> None:
 def test_each_node_is_told_its_place() -> None:
     command = Command.model_validate({"argv": ["train"], "metrics": [LOG], "nodes": 4})
     expected = {"NNODES": "4", "NODE_RANK": "3", "MASTER_ADDR": "10.0.0.1"}
-    assert node_environment(command, rank=3, master="10.0.0.1") == expected
+    assert node_environment(command, NodePlace(3, "10.0.0.1")) == expected
+
+
+def test_the_machine_whose_output_has_the_metrics_has_the_first_rank_or_the_last() -> None:
+    addresses = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
+    command = Command.model_validate({"argv": ["train"], "metrics": [LOG], "nodes": 3})
+    assert [one.rank for one in node_places(command, addresses)] == [0, 1, 2]
+    last = command.model_copy(update={"metrics_from": "last"})
+    assert [one.rank for one in node_places(last, addresses)] == [2, 0, 1]
+    assert {one.master for one in node_places(last, addresses)} == {"10.0.0.2"}
 
 
 def test_the_nodes_variables_are_not_set_twice() -> None:

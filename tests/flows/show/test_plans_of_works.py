@@ -234,10 +234,13 @@ def test_each_training_row_takes_at_most_its_time_limit_and_starts_no_server(
     plan = _plan(house, "amd-mi300x-training")
 
     rows = Counter(one["scenario"].rpartition("@")[2] for one in plan["runs"])
-    assert rows == {"mi300x": 8 + 3, "mi325x": 7}
-    for machine, price, lease in zip(plan["machines"], (20.72, 30.40), (2100, 1380), strict=True):
+    assert rows == {"mi300x": 8 + 3, "mi325x": 7} | {f"mi300x-{nodes}-nodes": 2 for nodes in (2, 4, 8)}
+    told = {f"mi300x-{nodes}-nodes": (nodes * 20.72, 420, {180.0}) for nodes in (2, 4, 8)}
+    told |= {"mi300x": (20.72, 2100, {120.0, 180.0}), "mi325x": (30.40, 1380, {120.0, 180.0})}
+    for machine in plan["machines"]:
+        price, lease, limits_told = told.pop(machine["machine"])
         stages = _stages(machine)
-        limits = [stages[one["scenario"]]["minutes"] for one in plan["runs"] if one["scenario"] in stages]
-        assert set(limits) == {120.0, 180.0}
+        of_machine = [one["scenario"] for one in plan["runs"] if one["scenario"] in stages]
+        assert {stages[name]["minutes"] / of_machine.count(name) for name in of_machine} == limits_told
         assert "serve" not in stages
         _require_cost(machine, price, lease)

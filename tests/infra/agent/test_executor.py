@@ -269,7 +269,7 @@ def test_operations_that_leave_results_are_declared_so() -> None:
     leaving = {name for name, one in operations.OPERATIONS.items() if one.leaves_results}
 
     assert leaving == {"prepare_paths", "calibrate", "bring_up", "measure", "ask_tasks", "shut_down"}
-    assert len(operations.OPERATIONS) == 16
+    assert len(operations.OPERATIONS) == 18
     assert operations.OPERATIONS["measure"].function is operations.measure
 
 

@@ -57,4 +57,5 @@ def test_an_answer_nested_without_end_is_refused() -> None:
 def test_only_a_download_gets_the_hubs_token_and_only_what_starts_an_engine_its_secrets() -> None:
     secrets = {name: one.secrets for name, one in operations.OPERATIONS.items() if one.secrets}
 
-    assert secrets == {"prepare": "hub", "ready_lm_eval": "hub", "bring_up": "engine", "measure": "offline"}
+    offline = {"measure": "offline", "join_command": "offline"}
+    assert secrets == {"prepare": "hub", "ready_lm_eval": "hub", "bring_up": "engine"} | offline

@@ -154,7 +154,7 @@ def test_every_training_row_names_its_own_figure_and_an_impossible_one_is_reject
 
     figures = [one for one in found.values() if one is not None]
     assert sorted(found) == sorted(one.name for one in page.expand())
-    assert len({id(one.row) for one in figures}) == len(found) == 18
+    assert len({id(one.row) for one in figures}) == len(found) == 24
     assert {name: one.verdict for name, one in zip(found, figures, strict=True) if one.verdict != "accepted"} == {
         "megatron/DeepSeek-V2-Lite@mi300x": "rejected",  # 10,570 TFLOP/s of a GPU that does 1,307
         "flux/Flux,BF16@mi300x": "unchecked",  # images a second, of which no roofline is known
