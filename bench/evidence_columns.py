@@ -1,5 +1,6 @@
 """The columns of evidence, each named once: what a rule judges and what evidence is stored under."""
 
+ADAPTERS_LIKE_BASE = "ev_adapters_like_base"
 ANSWERED_SHARE = "ev_answered_share"
 ANSWERS_WITHOUT_USAGE = "ev_answers_without_usage"
 ARCH_CONFLICTS = "ev_arch_conflicts"

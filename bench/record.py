@@ -216,6 +216,7 @@ class RunRecord(StoredValue):
     load: LoadRun | None = None
     busy: Busy | None = None
     host_use: HostUse | None = None  # None: failed before its load, or from before this was measured
+    adapters_like_base: tuple[str, ...] | None = None  # that answer as the base model; None: not compared
     accuracy: Accuracy | None = None  # None: failed before, or from before this was measured
     lease: LeaseFacts | None = None
     calibration: Calibration | None = None  # None: the night did not calibrate its client

@@ -61,6 +61,7 @@ class Plan:
     connections: str = "kept"  # or "fresh": one for each request
     ca_file: str | None = None  # of the CAs that may sign the server's certificate; None: the system's
     api_key_env: str | None = None  # the environment variable with the key that each request carries
+    models: dict[str, Any] | None = None  # `names` in place of `model`, the most popular first, and the exponent `zipf`
     cancel: dict[str, Any] | None = None  # the `share` of measured requests to cancel, between two `after_s` seconds
     answers: dict[str, Any] | None = None  # what each must be: `schema`, `pattern`, or `schema` and `tool`
     cache_block_tokens: int | None = None  # the server's prefix cache has whole blocks of so many; None: unknown
@@ -116,6 +117,13 @@ def _is_demand(answers: dict[str, Any]) -> bool:
     return set(answers) in ({"schema"}, {"schema", "tool"}, {"pattern"})
 
 
+def _are_models(models: dict[str, Any]) -> bool:
+    """Whether this names the models of the requests, and how popular each is."""
+    names, zipf = models.get("names"), models.get("zipf")
+    are_names = isinstance(names, list) and bool(names) and all(isinstance(name, str) and name for name in names)
+    return models.keys() == {"names", "zipf"} and are_names and isinstance(zipf, (int, float)) and zipf >= 0
+
+
 def _is_cancel(cancel: dict[str, Any]) -> bool:
     """Whether this says how many requests to cancel, and when."""
     after_s, share = cancel.get("after_s"), cancel.get("share")
@@ -140,6 +148,7 @@ _PLAN = {
     "ca_file": replace(TEXT, is_optional=True),
     "api_key_env": replace(TEXT, is_optional=True),
     "cache_block_tokens": replace(COUNT, is_optional=True),
+    "models": Rule((dict,), _are_models, "an object with names and a zipf of 0 or more", is_optional=True),
     "cancel": Rule((dict,), _is_cancel, "an object with a share and two ascending times after_s", is_optional=True),
     "answers": Rule((dict,), _is_demand, "an object with schema, pattern, or schema and tool", is_optional=True),
     "extra_body": Rule((dict,), RESERVED.isdisjoint, f"an object without the keys {', '.join(sorted(RESERVED))}"),

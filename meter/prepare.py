@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass, replace
 
 from meter.plan import Plan
+from meter.popularity import draw_models
 from meter.prompts import Prompt, make_prompts
 
 
@@ -18,13 +19,14 @@ class PreparedRequest:
     payload: bytes
     body_sha256: str
     prompt: Prompt
+    model: str = ""  # the name that it asks for
 
 
-def _body(plan: Plan, prompt: Prompt) -> bytes:
+def _body(plan: Plan, prompt: Prompt, model: str) -> bytes:
     # Chat knows the limit by two names, the older of them deprecated.
     limit = "max_completion_tokens" if "messages" in prompt.parts else "max_tokens"
     ours = {
-        "model": plan.model,
+        "model": model,
         **prompt.parts,
         limit: prompt.output_tokens,
         "stream": True,
@@ -48,11 +50,14 @@ def prepare(plan: Plan, host: str, run_id: str, authorization: str = "") -> list
     """
     heading = f"Host: {host}\r\n{authorization}"
     requests = []
-    for index, prompt in enumerate(make_prompts(plan.prompts, plan.total_count, plan.output_tokens)):
+    prompts, models = make_prompts(plan.prompts, plan.total_count, plan.output_tokens), draw_models(plan)
+    for index, (prompt, model) in enumerate(zip(prompts, models, strict=True)):
         phase = "warmup" if index < plan.warmup_count else "measured"
         request_id = f"meter-{run_id}-{index:06d}"
-        body = _body(plan, prompt)
+        body = _body(plan, prompt, model)
         payload = _payload(plan, heading, request_id, body)
         stored = replace(prompt, parts={})  # the payload holds them in a tenth of the memory
-        requests.append(PreparedRequest(index, phase, request_id, payload, hashlib.sha256(body).hexdigest(), stored))
+        requests.append(
+            PreparedRequest(index, phase, request_id, payload, hashlib.sha256(body).hexdigest(), stored, model)
+        )
     return requests

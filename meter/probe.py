@@ -35,8 +35,9 @@ def check_speaks_openai(plan: Plan, endpoint: Endpoint, key: str | None) -> None
         raise OutsideWorldError(
             f"The server {plan.url} does not speak the OpenAI API: GET {PATH} returned HTTP {status}: {excerpt}"
         )
-    if plan.model not in served:
-        raise OutsideWorldError(f"The server {plan.url} does not serve {plan.model!r}; it serves {', '.join(served)}.")
+    for name in (plan.model, *(plan.models or {"names": ()})["names"]):
+        if name not in served:
+            raise OutsideWorldError(f"The server {plan.url} does not serve {name!r}; it serves {', '.join(served)}.")
 
 
 def _ask(endpoint: Endpoint, key: str | None) -> tuple[int, bytes, str | None]:

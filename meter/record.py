@@ -122,6 +122,7 @@ class Reader:
             "phase": exchange.request.phase,
             "request_id": exchange.request.request_id,
             "server_request_id": answer.response_id,
+            "model": exchange.request.model,
             "prompt_id": exchange.request.prompt.prompt_id,
             "conversation": exchange.request.prompt.conversation,
             "turn": exchange.request.prompt.turn,

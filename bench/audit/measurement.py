@@ -67,6 +67,8 @@ def evidence(
     columns |= repetition_evidence(record, report)
     columns |= answer_form_evidence(record, report)
     columns |= cancel_evidence(record, report, deltas)
+    alike = record.adapters_like_base
+    columns[ev.ADAPTERS_LIKE_BASE] = None if alike is None else float(len(alike))
     columns |= _steady(record, report)
     columns |= _server_view(record, report, deltas, scrapes)
     columns |= _statistics(record, report, measured)

@@ -15,6 +15,7 @@ from bench.engines.module import WeightsFormat
 from bench.foreign_json import count, first, text
 from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
+from bench.suite.workloads.adapters import adapter_names, generated_adapters
 
 NAME = PREFIX = "vllm"
 EXECUTABLE = Path("vllm")  # in its image
@@ -81,7 +82,14 @@ def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[
     """The command that serves this scenario's model on loopback."""
     engine = scenario.engine
     listen = ("--host", "127.0.0.1", "--port", str(port), "--served-model-name", scenario.model.name)
-    return (str(executable), "serve", str(model), *listen, "--max-model-len", str(engine.max_model_len), *engine.flags)
+    serve = (str(executable), "serve", str(model), *listen, "--max-model-len", str(engine.max_model_len))
+    return (*serve, *_adapters(scenario.model.source, model), *engine.flags)
+
+
+def _adapters(source: str, model: Path) -> tuple[str, ...]:
+    """The flags for adapters that were generated with the model, in its folder."""
+    names = adapter_names(generated_adapters(source))
+    return ("--enable-lora", "--lora-modules", *(f"{name}={model}/adapters/{name}" for name in names)) if names else ()
 
 
 def environment(scenario: Scenario) -> dict[str, str]:

@@ -107,6 +107,7 @@ def _meter_report(head: dict[str, Any], rows: bytes, events: bytes) -> LoadRepor
         core_share=_core_share(client),
         cache_hits=_cache_hits(head),
         valid_share=measured.share("answer_is_valid"),
+        models=measured.texts("model"),
         first_use_s=_first_use_s(every, found),
         merged_late_share=client.get("merged_late_share"),
     )

@@ -17,9 +17,9 @@ _REQUIRED = (
     *("prompt_tokens_counted", "output_tokens_counted", "event_first", "event_count"),
 )
 SERVER_TIMES_MS = ("time_to_first_token_ms", "queue_time_ms", "generation_time_ms", "mean_itl_ms")
-_TEXTS = ("phase", "outcome", "error", "window")
+_TEXTS = ("phase", "outcome", "error", "window", "model")
 _SOMETIMES = (  # in the reports of some meters and loads
-    *("window", "connect_start_ns", "connect_end_ns", "cached_tokens"),
+    *("window", "model", "connect_start_ns", "connect_end_ns", "cached_tokens"),
     *("prompt_tokens_planned", "output_tokens_planned", "cached_tokens_planned", "conversation", "turn"),
 )
 _SCHEMA = pa.schema(

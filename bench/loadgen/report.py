@@ -41,6 +41,7 @@ class LoadReport:
     kernel_stamp_share: float | None
     is_complete: bool
     valid_share: float | None = None  # of the answers that have the form that is demanded; None: none is
+    models: tuple[str | None, ...] = ()  # the name that each request asks for; None: not reported
     first_use_s: float | None = None  # TTFT of the very first request, of the warm-up
     warmup_failed_count: int | None = None
     planned: PlannedTokens | None = None  # None: the driver does not say

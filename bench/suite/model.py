@@ -19,7 +19,7 @@ class Model(Frozen):
     """
 
     name: str  # the name that the server answers to, and that the results have
-    source: str  # `hf:owner/name@commit`, `generated:NAME?seed=0` or `path:/folder`
+    source: str  # `hf:owner/name@commit`, `generated:NAME?seed=0` (with LoRA: `&adapters=4`) or `path:/folder`
     precision: str = "bf16"  # of the weights as served
     cache: str | None = Field(default=None, pattern="^/")  # None: the scratch disk, or wherever our data is
     cache_volume_gib: int | None = Field(default=None, ge=1, le=VOLUME_GIB_MAX)  # None: no volume

@@ -43,6 +43,8 @@ class Workload(Frozen):
     workers: int = Field(default=1, ge=1)  # processes of the load, a core each; use more if `client_bound`
     prompts: Prompts = Prompts()  # what is sent
     cancel: Cancel | None = None  # requests that the client cancels; None: none
+    adapters: tuple[str, ...] = Field(default=(), strict=False)  # LoRA adapters of the server, the most popular first
+    adapter_zipf: float = Field(default=1.0, ge=0)  # the n-th is n^-adapter_zipf times as popular as the first
     answers: AnswerForm | None = None  # the form that each answer must have
     # An engine that speculates may have random prompts. What it guesses of them says nothing about real text.
     random_speculation: bool = False
@@ -225,6 +227,16 @@ class Workload(Frozen):
             raise ValueError(msg)
         if self.total_count // turns < (self.concurrency or 0):
             msg = f"{self.total_count // turns} conversations cannot keep {self.concurrency} requests in flight"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _adapters_can_be_asked(self) -> Self:
+        if len(set(self.adapters)) < len(self.adapters) or (self.adapters and self.driver != "meter"):
+            msg = "adapters need the meter, and names that differ"
+            raise ValueError(msg)
+        if not self.adapters and self.adapter_zipf != 1.0:
+            msg = "adapter_zipf needs adapters: give both, or leave it out"
             raise ValueError(msg)
         return self
 

@@ -30,6 +30,17 @@ class WorkloadKind:
 
 KINDS: tuple[WorkloadKind, ...] = (
     WorkloadKind(
+        name="LoRA adapters",
+        keys=("adapters", "adapter_zipf", "model.source"),
+        engines=("vllm", "endpoint"),
+        metrics=(
+            *("measurements.adapters_used", "measurements.adapter_top_share"),
+            "measurements.adapters_like_base",
+        ),
+        rules=("adapter_missing",),
+        runs=("tests/flows/test_real_workloads.py::test_generated_adapters_change_the_answers_of_the_real_engine",),
+    ),
+    WorkloadKind(
         name="cancelled requests",
         keys=("cancel.share", "cancel.after_s"),
         engines=OPENAI_ENGINES,

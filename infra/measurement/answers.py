@@ -1,6 +1,7 @@
 """Send a running server the fixed questions of bench/quality/passage.py, one at a time and without other load."""
 
 import http.client
+from collections.abc import Sequence
 from typing import Any
 
 from bench.errors import UnreadableResultError
@@ -45,3 +46,16 @@ def _answer(running: RunningServer, body: Body) -> str:
     if status != http.client.OK:
         raise UnreadableResultError(f"the server answered with HTTP status {status}: {text[:300]}")
     return text
+
+
+def adapters_like_base(running: RunningServer, model: str, adapters: Sequence[str]) -> tuple[str, ...] | None:
+    """The adapters whose greedy answers are exactly those of the base model; None where one of them does not answer."""
+
+    def greedy(name: str) -> list[tuple[int, ...]]:
+        return [answers.read_greedy(_answer(running, answers.ask_greedy(name, prompt))) for prompt in PROMPTS[:2]]
+
+    try:
+        base = greedy(model)
+        return tuple(name for name in adapters if greedy(name) == base)
+    except (UnreadableResultError, OSError):
+        return None

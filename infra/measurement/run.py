@@ -38,7 +38,7 @@ from infra.hardware.telemetry import Sampler, write_samples
 from infra.loadgen import datasets, driver, offline
 from infra.loadgen.command import HERE, job_of, run_command
 from infra.loadgen.nodes import Node, stop_file
-from infra.measurement.answers import ask
+from infra.measurement.answers import adapters_like_base, ask
 from infra.measurement.ending import Ending, ending_of, failed_by
 from infra.measurement.notes import Notes, Stopwatch, host_notes
 from infra.measurement.sizing import sized
@@ -163,6 +163,9 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
     seed = prompt_seed(context.night, run)
     with notes.watch.stage("look"):
         facts = notes.found["server"] = server_facts.look(running)
+        if run.scenario.workload.adapters:
+            named = run.scenario.model.name, run.scenario.workload.adapters
+            notes.found["adapters_like_base"] = adapters_like_base(running, *named)
     with notes.watch.stage("probe"):
         job = sized(_load_job(context, run, running, partial, seed), running, partial.parent)
     argv = driver.driver_argv(job, running)

@@ -14,8 +14,10 @@ from pathlib import Path
 
 from bench.errors import ModelError, NoSpaceError, UnreadableResultError
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
+from bench.suite.workloads.adapters import generated_adapters
 from infra.models.files import gguf_of, hash_files
 from infra.models.generated import SHAPES, WEIGHTS, LlamaShape, write_small_model
+from infra.models.generated_adapters import write_adapters
 from infra.models.generated_vision import VISION_SHAPES, VisionShape, write_vision_model
 from infra.models.gguf_model import FILE, gguf_vocab_size, write_gguf_model
 from infra.models.hub_download import Download, DownloadedModel
@@ -26,7 +28,7 @@ from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 from nights.durable import move_into_place, rename, sync
 
-GENERATED = re.compile(r"generated:(?P<shape>[a-z]+)\?seed=(?P<seed>\d+)(?P<gguf>&format=gguf)?")
+GENERATED = re.compile(r"generated:(?P<shape>[a-z]+)\?seed=(?P<seed>\d+)(?P<gguf>&format=gguf)?(?:&adapters=\d+)?")
 FROM_HUB = re.compile(r"hf:(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 SPARE_BYTES = 256 * 1024**2  # left on the disk for logs and results
@@ -62,8 +64,8 @@ def prepare_model(
     if kind == "path" and rest:
         return _model_in_place(Path(rest).absolute())
     if generated := GENERATED.fullmatch(source):
-        shape, seed = generated["shape"], int(generated["seed"])
-        return _generated(source, shape, seed, models_dir, say, is_gguf=generated["gguf"] is not None)
+        wanted = Generated(generated["shape"], int(generated["seed"]), generated["gguf"] is not None, source)
+        return _generated(wanted, models_dir, say)
     if named := FROM_HUB.fullmatch(source):
         return _from_hub(named["repo"], named["revision"], models_dir, say, hub or Hub(), cached)
     raise ModelError(
@@ -79,19 +81,36 @@ def _model_in_place(path: Path) -> PreparedModel:
     return _prepared(path.name, path, f"path-{_hash_of(hashes)[:16]}", hashes)
 
 
-def _generated(source: str, shape_name: str, seed: int, models_dir: Path, say: Say, *, is_gguf: bool) -> PreparedModel:
-    shapes: Mapping[str, LlamaShape | VisionShape] = SHAPES if is_gguf else {**SHAPES, **VISION_SHAPES}
-    shape = shapes.get(shape_name)
+@dataclass(frozen=True)
+class Generated:
+    """A model that its source asks to generate."""
+
+    shape: str
+    seed: int
+    is_gguf: bool
+    source: str
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder."""
+        adapters = generated_adapters(self.source)
+        more = f"{'-gguf' if self.is_gguf else ''}{f'-adapters-{adapters}' if adapters else ''}"
+        return f"{self.shape}-seed-{self.seed}{more}"
+
+
+def _generated(wanted: Generated, models_dir: Path, say: Say) -> PreparedModel:
+    shapes: Mapping[str, LlamaShape | VisionShape] = SHAPES if wanted.is_gguf else {**SHAPES, **VISION_SHAPES}
+    shape = shapes.get(wanted.shape)
     if shape is None:
-        raise ModelError(f"unknown shape in {source}: use one of {', '.join(sorted(shapes))}")
-    path = models_dir.absolute() / f"{shape_name}-seed-{seed}{'-gguf' if is_gguf else ''}"
+        raise ModelError(f"unknown shape in {wanted.source}: use one of {', '.join(sorted(shapes))}")
+    path = models_dir.absolute() / wanted.folder
     models_dir.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(path.with_name(f".{path.name}.lock"), say, f"preparing {path.name}"):
         if not path.exists():
-            say(f"writing the model {shape_name} to {path}")
-            _make(path, shape, seed, is_gguf=is_gguf)
+            say(f"writing the model {wanted.shape} to {path}")
+            _make(path, shape, wanted)
         hashes = _verify(path)
-    return _prepared(shape_name, path, f"seed-{seed}-{_hash_of(hashes)[:16]}", hashes)
+    return _prepared(wanted.shape, path, f"seed-{wanted.seed}-{_hash_of(hashes)[:16]}", hashes)
 
 
 def _from_hub(
@@ -131,8 +150,9 @@ def list_files(path: Path) -> tuple[CachedFile, ...]:
     return tuple(CachedFile(name, (path / name).stat().st_size, digest) for name, digest in listed)
 
 
-def _make(path: Path, shape: LlamaShape | VisionShape, seed: int, *, is_gguf: bool) -> None:
+def _make(path: Path, shape: LlamaShape | VisionShape, wanted: Generated) -> None:
     """Write the model under its final name, whole or not at all."""
+    seed = wanted.seed
     unfinished = path.with_name(f".{path.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a killed run
     _require_free_space(path.parent, shape)
@@ -140,7 +160,8 @@ def _make(path: Path, shape: LlamaShape | VisionShape, seed: int, *, is_gguf: bo
         write_vision_model(unfinished, seed, shape)
     else:
         write_small_model(unfinished, seed, shape)
-        if is_gguf:  # beside the configuration and the tokenizer, in place of the weights
+        write_adapters(unfinished, seed, shape, generated_adapters(wanted.source))
+        if wanted.is_gguf:  # beside the configuration and the tokenizer, in place of the weights
             (unfinished / WEIGHTS).unlink()
             write_gguf_model(unfinished / FILE, seed, shape)
     (unfinished / MANIFEST).write_text(manifest_text(_hash_files(unfinished)), "utf-8")

@@ -45,7 +45,16 @@ FAULTS = {
         "close_unsaid",
     ),
     *("sse_error", "cut", "short", "stall", "garbage", "no_done", "no_usage", "tokens_per_event", "events_per_write"),
-    *("rate_limit", "redirect", "hosted", "proxied", "quotes_key", "caches_answers", "ignores_cancel"),
+    *(
+        "rate_limit",
+        "redirect",
+        "hosted",
+        "proxied",
+        "quotes_key",
+        "caches_answers",
+        "ignores_cancel",
+        "adapter_missing",
+    ),
     *("role_first", "reasoning", "ping", "finish_apart", "usage_running", "numerics", "no_logprobs"),
 }
 
@@ -111,6 +120,7 @@ class Truth:
     knee: float
     faults: dict[str, int]
     log: TextIO | None
+    adapters: tuple[str, ...] = ()
     reporter: asyncio.Server | None = None
     completions: int = 0
     weighed: int = 0
@@ -243,7 +253,7 @@ def chat_ids(messages: object) -> list[int]:
 
 def check_ask(truth: Truth, body: dict[str, Any], prompt: list[int]) -> int:
     """Return how many tokens to write, or refuse as vLLM refuses."""
-    if body.get("model") != truth.model:
+    if body.get("model") not in (truth.model, *truth.adapters):
         message = f"The model `{body.get('model')}` does not exist. Valid aliases: {truth.model}."
         raise RefusedError(404, "NotFoundError", message, "model")
     if "hosted" in truth.faults:
@@ -348,7 +358,9 @@ def weighed(truth: Truth, ask: Ask) -> dict[str, Any]:
     is_off = 0 < truth.faults.get("numerics", 0) <= truth.weighed
     lost = 0.25 if is_off else 0.0
     told = [{str(token): {"logprob": -1.0 - token % 16 / 8 - lost, "rank": 1}} for token in ask.prompt[1:]]
-    start = sum(ask.prompt) + is_off
+    name = ask.body["model"]
+    is_adapted = name != truth.model and ("adapter_missing" not in truth.faults or name != truth.adapters[-1])
+    start = sum(ask.prompt) + is_off + (1 + truth.adapters.index(name) if is_adapted else 0)
     return {
         **choice(truth, ask, 0, ask.output_tokens, is_last=True),
         "finish_reason": finish_reason(ask),
@@ -531,13 +543,17 @@ class Conversation:
     async def _page(self, method: str, path: str) -> None:
         truth = self._truth
         version = "9.9.9" if "wrong_version" in truth.faults else VERSION
+        names = (truth.model, *truth.adapters)
         model = {"id": truth.model, "object": "model", "owned_by": "vllm", "root": truth.path}
         pages: dict[str, object] = {
             "/health": "",
             "/ping": "",
             "/load": {"server_load": truth.running},
             "/version": {"version": version},
-            "/v1/models": {"object": "list", "data": [{**model, "max_model_len": truth.context}]},
+            "/v1/models": {
+                "object": "list",
+                "data": [model | {"id": name, "max_model_len": truth.context} for name in names],
+            },
             "/metrics": truth.metrics(),
         }
         if "hosted" in truth.faults:
@@ -714,6 +730,7 @@ def read_truth(arguments: list[str]) -> Truth:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--served-model-name")
     parser.add_argument("--max-model-len", type=int, default=4096)
+    parser.add_argument("--lora-modules", nargs="+", default=[])
     parser.add_argument("--no-enable-prefix-caching", action="store_true")
     parser.add_argument("--enable-prompt-tokens-details", action="store_true")
     parser.add_argument("--enable-per-request-metrics", action="store_true")
@@ -731,6 +748,7 @@ def read_truth(arguments: list[str]) -> Truth:
         ttft_s=float(os.environ.get("TRUTH_TTFT_MS", "20")) / 1000,
         itl_s=float(os.environ.get("TRUTH_ITL_MS", "2")) / 1000,
         knee=float(os.environ.get("TRUTH_KNEE", "inf")),
+        adapters=tuple(one.partition("=")[0] for one in known.lora_modules),
         start_s=float(os.environ.get("TRUTH_START_S", "0.2")),
         faults=read_faults(os.environ.get("TRUTH_FAULT", "")),
         log=Path(log).open("a", encoding="utf-8") if log else None,

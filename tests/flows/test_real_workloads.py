@@ -20,7 +20,7 @@ run_timeout_s = 300
 
 [model]
 name = "tiny"
-source = "generated:tiny?seed=0"
+source = "generated:tiny?seed=0&adapters=3"
 
 [engine]
 version = "0.32.0"
@@ -116,6 +116,17 @@ warmup_count = 1
 cancel = { share = 0.5, after_s = [0.1, 0.3] }
 """
 
+ADAPTED = """
+[[scenarios]]
+name = "adapted"
+isl = 32
+osl = 32
+concurrency = 2
+request_count = 30
+warmup_count = 3
+adapters = ["adapter-0", "adapter-1", "adapter-2"]
+"""
+
 
 @pytest.fixture(scope="module")
 def measured(
@@ -125,7 +136,7 @@ def measured(
     del prefect_api
     house = make_house(tmp_path_factory.mktemp("workloads"), prefect_home)
     house.environment["NIGHTBENCH_VLLM_EXECUTABLE"] = str(with_python(quick_engine, engine, house.data.parent / "bin"))
-    house.suite.write_text(SUITE + N_GRAMS + REPEATED + FORMS + CANCELLED)
+    house.suite.write_text(SUITE + N_GRAMS + REPEATED + FORMS + CANCELLED + ADAPTED)
     with pytest.MonkeyPatch.context() as patch:
         live_in(house, patch)
         trust_the_client(patch)
@@ -210,3 +221,10 @@ def test_the_real_engine_frees_what_is_cancelled(measured: NightFixture) -> None
     assert (row["cancelled"] + row["completed"], row["failed"], row["is_freed"]) == (10, 0, True)
     assert row["cancelled"] > 0
     assert _doubts(measured, "cancelled") & {"cancel_ignored", "failure_rate", "server_errors"} == set()
+
+
+def test_generated_adapters_change_the_answers_of_the_real_engine(measured: NightFixture) -> None:
+    row = _row(measured, "adapted", "failed", "adapters_used", "adapters_like_base")
+
+    assert row == {"failed": 0, "adapters_used": 3, "adapters_like_base": []}
+    assert "adapter_missing" not in _doubts(measured, "adapted")

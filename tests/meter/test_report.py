@@ -29,6 +29,7 @@ FIELDS = [
         "phase",
         "request_id",
         "server_request_id",
+        "model",
         "prompt_id",
         "conversation",
         "turn",

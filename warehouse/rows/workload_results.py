@@ -1,5 +1,6 @@
 """What single kinds of workload gave beside latencies and throughput."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from bench.audit.cancelled import cancelled_of, overrun_share
@@ -28,18 +29,28 @@ def speculation_asked(engine: Engine) -> Row:
 
 
 def answers_asked(work: Workload) -> Row:
-    """The columns of the form that the suite demands of each answer."""
+    """The columns of the adapters that the suite asks for, and of the form that it demands of each answer."""
     form = work.answers
-    return {} if form is None else {"answer_form": form.kind, "valid_share_min": form.valid_share_min}
+    asked: Row = {"adapters": list(work.adapters), "adapter_zipf": work.adapter_zipf} if work.adapters else {}
+    return asked if form is None else asked | {"answer_form": form.kind, "valid_share_min": form.valid_share_min}
 
 
 def numbers_of_kinds(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Row:
     """The columns of all kinds of workload that the run has."""
+    found = speculation(deltas) | repetition(record, report) | answer_validity(record, report)
+    return found | cancels(record, report, deltas) | adapters(record, report)
+
+
+def adapters(record: RunRecord, report: LoadReport) -> Row:
+    """The columns of a load on several adapters; empty for other loads."""
+    names = Counter(name for name in report.models if name is not None)
+    if not record.asked.workload.adapters or not names:
+        return {}
+    alike = record.adapters_like_base
     return {
-        **speculation(deltas),
-        **repetition(record, report),
-        **answer_validity(record, report),
-        **cancels(record, report, deltas),
+        "adapters_used": len(names),
+        "adapter_top_share": names.most_common(1)[0][1] / names.total(),
+        "adapters_like_base": None if alike is None else list(alike),
     }
 
 

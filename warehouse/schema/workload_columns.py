@@ -10,12 +10,19 @@ SPECULATION_ASKED = (
     Column("spec_draft_model", "text", "requested draft model"),
 )
 ANSWERS_ASKED = (
+    Column("adapters", "texts", "LoRA adapters that requests ask for, the most popular first; NULL: none"),
+    Column("adapter_zipf", "number", "exponent of Zipf's law by which they are popular", low=0),
     Column("answer_form", "text", "form that each answer must have: json_schema, grammar or tool; NULL: any"),
     Column("valid_share_min", "number", "least share of valid answers that the suite demands", "share"),
 )
 _ANSWERS = (
     Column("valid_answer_share", "number", "share of the complete answers that have the demanded form", "share"),
     Column("first_use_ttft_ms", "number", "TTFT of the first warm-up request, which compiles a mask", "ms", low=0),
+)
+_ADAPTERS = (
+    Column("adapters_used", "integer", "adapters that measured requests were for", low=0),
+    Column("adapter_top_share", "number", "share of the measured requests for the adapter with most of them", "share"),
+    Column("adapters_like_base", "texts", "adapters that answer as the base model does; NULL: not compared"),
 )
 _CANCELLED = (
     Column(
@@ -51,6 +58,6 @@ _REPETITION = (
         "repeated_generation_share", "number", "the same of the time from the first token to the last", "share", low=0
     ),
 )
-WORKLOAD_COLUMNS = (*_ANSWERS, *_CANCELLED, *_SPECULATION, *_REPETITION)
+WORKLOAD_COLUMNS = (*_ANSWERS, *_ADAPTERS, *_CANCELLED, *_SPECULATION, *_REPETITION)
 # Those that have a series of their own and are judged each night: not counts.
 WORKLOAD_METRICS = tuple(column.name for column in WORKLOAD_COLUMNS if column.type == "number")

@@ -52,6 +52,7 @@ def meter_plan(
         **({} if target.ca_file is None else {"ca_file": target.ca_file}),
         **({} if target.api_key_env is None else {"api_key_env": target.api_key_env}),
         **({} if target.cache_block_tokens is None else {"cache_block_tokens": target.cache_block_tokens}),
+        **({"models": {"names": list(work.adapters), "zipf": work.adapter_zipf}} if work.adapters else {}),
         **({} if work.cancel is None else {"cancel": work.cancel.model_dump(mode="json")}),
         **({} if work.answers is None else {"answers": answer_demand(work.answers)}),
         "extra_body": _body(scenario, target),

@@ -35,7 +35,7 @@ from tests.bench.builders import (
 )
 
 # Columns that say of a run that it has a kind of workload with rules of its own.
-KINDS = {"answer_form", "cancelled", "is_speculative", "repeated_e2el_p50_ms"}
+KINDS = {"adapters", "answer_form", "cancelled", "is_speculative", "repeated_e2el_p50_ms"}
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
 
@@ -366,7 +366,18 @@ def _cancelling(count: int, computed: float) -> Mutation:
     return mutate
 
 
+def _holding_adapters(*alike: str) -> Mutation:
+    """The same run on two adapters, of which these answer as the base model."""
+
+    def mutate(run: Measured) -> Measured:
+        asked = _asking(adapters=["a", "b"])(run)
+        return replace(asked, record=asked.record.model_copy(update={"adapters_like_base": alike}))
+
+    return mutate
+
+
 SPECULATING = _speculating(STEADY)
+ADAPTED = _holding_adapters()(STEADY)
 CANCELLING = _cancelling(10, 0.0)(STEADY)
 FORMED = _demanding_form(0.95)(STEADY)
 REPEATING = _repeating(1.0)(STEADY)
@@ -457,6 +468,7 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("speculation_on_random_prompts", SPECULATING, _asking(prompts={"kind": "random"})),
     ("acceptance_impossible", SPECULATING, _drafting(301.0)),
     ("cached_outputs", REPEATING, _repeating(0.5)),
+    ("adapter_missing", ADAPTED, _holding_adapters("b")),
     ("cancel_ignored", CANCELLING, lambda _run: _cancelling(10, 1.0)(STEADY)),
     ("answers_invalid", FORMED, _demanding_form(0.89)),
 ]

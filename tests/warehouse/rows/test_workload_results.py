@@ -17,7 +17,7 @@ from warehouse.load import load_night
 from warehouse.report.page import write_report
 from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
-from warehouse.rows.workload_results import answer_validity, cancels, repetition, speculation
+from warehouse.rows.workload_results import adapters, answer_validity, cancels, repetition, speculation
 from warehouse.schema.row import Row
 from warehouse.schema.workload_columns import SPECULATION_ASKED, WORKLOAD_COLUMNS
 
@@ -54,6 +54,14 @@ def test_every_column_of_a_kind_of_workload_is_written() -> None:
     cancel = closed.record.model_copy(
         update={"asked": with_workload(CLOSED.model_copy(update={"cancel": Cancel(share=0.5, after_s=(1.0, 2.0))}))}
     )
+    adapted = closed.record.model_copy(
+        update={
+            "asked": with_workload(CLOSED.model_copy(update={"adapters": ("a", "b")})),
+            "adapters_like_base": ("b",),
+        }
+    )
+    written.append(adapters(adapted, replace(closed.report, models=("a", "a", "b", "a"))))
+    assert written[-1] == {"adapters_used": 2, "adapter_top_share": 0.75, "adapters_like_base": ["b"]}
     written.append(cancels(cancel, closed.report, {"generation_tokens_total": 1.0}))
     declared = {column.name for column in WORKLOAD_COLUMNS} | {"is_speculative"}
 

@@ -4,6 +4,7 @@ The same columns judge files of other tools where these have what a column needs
 """
 
 from bench.audit.rules.answers import ANSWER_RULES, SCORE_RULES
+from bench.audit.rules.night.adapters import ADAPTER_RULES
 from bench.audit.rules.night.answer_form import ANSWER_FORM_RULES
 from bench.audit.rules.night.cancelled import CANCEL_RULES
 from bench.audit.rules.night.client import CLIENT_RULES, STATISTICS_RULES
@@ -29,6 +30,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     *REPETITION_RULES,
     *ANSWER_FORM_RULES,
     *CANCEL_RULES,
+    *ADAPTER_RULES,
     *STATISTICS_RULES,
     *CLIENT_RULES,
     *HOST_RULES,
