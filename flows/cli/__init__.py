@@ -29,6 +29,7 @@ from flows.cli import (
     pin,
     reproduce,
     service,
+    traces,
     trends,
     warehouse,
 )
@@ -46,7 +47,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-NIGHTS = (demo, nights, reproduce, pages, service, pin, engine, machines, costs, bucket)
+NIGHTS = (demo, nights, reproduce, pages, service, pin, traces, engine, machines, costs, bucket)
 RESULTS = (warehouse, trends, compare, ab, bisect, audit, export, client, doctor)
 for module in (*NIGHTS, *RESULTS):
     app.add_typer(module.commands)

@@ -4,10 +4,12 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.errors import SuiteError
+from bench.errors import SuiteError, UsageError
 from bench.suite.traces.formats import READERS
+from bench.suite.traces.logs import LOGS, LogKind, trace_lines
 from bench.suite.traces.window import Replayed, Window, replayed
 from bench.suite.workload import Workload
+from nights import durable
 
 LINE_BYTES = 64 << 20  # of one line: a session of an agent may have tens of MiB
 
@@ -49,3 +51,14 @@ def _decoded(line: bytes, where: str) -> str:
         return line.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SuiteError(f"{where}: not UTF-8") from error
+
+
+def convert_log(log: Path, kind: LogKind, out: Path) -> int:
+    """Write the trace of a log of requests and return how many it has; UsageError if the new file exists."""
+    if out.exists():
+        raise UsageError(f"{out} exists already: name a new file")
+    made = list(trace_lines(LOGS[kind](_lines(log), str(log))))
+    if not made:
+        raise UsageError(f"{log} has no request of the kind {kind}: nothing was written")
+    durable.write_text(out, "".join(made))
+    return len(made)

@@ -43,6 +43,9 @@ def json_lines(lines: Iterable[str], where: str) -> Iterator[tuple[str, Mapping[
             yield at, row
 
 
+_UNITS = {1e3: "milliseconds", 1e9: "nanoseconds"}  # by how many are in a second
+
+
 def seconds(found: object, key: str, at: str, per_s: float = 1.0) -> float:
     """A time of at least 0 in seconds; the trace counts `per_s` of them a second."""
     try:
@@ -50,7 +53,7 @@ def seconds(found: object, key: str, at: str, per_s: float = 1.0) -> float:
     except ValueError:
         time = math.nan
     if not (0 <= time < math.inf):
-        unit = "milliseconds" if per_s == 1000 else "seconds"  # noqa: PLR2004 - the only other unit
+        unit = _UNITS.get(per_s, "seconds")
         raise SuiteError(f"{at}: {key} must be a number of {unit}, at least 0, not {_shown(found)}")
     return time / per_s
 
