@@ -18,7 +18,7 @@ def draft_gib(engine: Engine, model: CatalogModel, group: Group, catalog: Catalo
         return 0.0
     if asked.is_own_head and not asked.draft_model:
         return checkpoint_bytes(model, group.precision) / model.layers / GIB
-    draft = catalog.model(asked.draft_model) if asked.draft_model else None
+    draft = catalog.names.model(asked.draft_model) if asked.draft_model else None
     if draft is None:
         return 0.0
     return (checkpoint_bytes(draft, "bf16") + tokens * draft.kv_elems_per_token * group.kv_bytes) / GIB

@@ -75,6 +75,10 @@ def test_every_column_of_a_kind_of_workload_is_written() -> None:
 def test_acceptance_is_counted_and_what_was_requested_stands_beside_it(tmp_path: Path) -> None:
     row = _night(tmp_path, SPECULATING, Prompts(kind="written", form="text"))
 
+    (folder,) = (tmp_path / "runs" / NIGHT).glob("*/0")
+    claim = run_rows(RunId(NIGHT, folder.parent.name, 0), read_run(folder)).asked
+    assert claim is not None
+    assert (claim.claim.asked.is_speculative, claim.claim.asked.spec_tokens_per_step) == (True, 2.5)
     requested = [row[column.name] for column in SPECULATION_ASKED]
     assert requested == [True, "draft_model", 3, "a/draft"]
     assert (row["spec_acceptance_length"], row["spec_acceptance_rate"]) == (2.5, 0.5)
