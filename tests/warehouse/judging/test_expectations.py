@@ -23,6 +23,7 @@ from warehouse.rows.run_rows import run_rows
 from warehouse.schema.row import Row
 
 STEP = 1e-6
+ARRIVALS = {"replay": "trace", "sessions": "sessions"}  # those to which rules of these loops apply
 EARLIER = {"ev_logprob_fall": 0.0, "ev_greedy_agreed_earlier_share": 1.0}  # as the night before it answered
 
 
@@ -41,7 +42,14 @@ def good_rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
 
 
 def _loop(rule: Rule) -> str:
-    return "open" if rule.loop == "open" else "closed"
+    return "open" if rule.loop in ("open", "replay") else "closed"
+
+
+def _kin(rule: Rule) -> list[Rule]:
+    """The rules of the same kind of workload, which apply to the same rows only."""
+    if rule.loop in ARRIVALS:
+        return [one for one in NIGHT_RULES if one.loop in ARRIVALS]
+    return [one for one in NIGHT_RULES if rule.only_where in KINDS and one.only_where == rule.only_where]
 
 
 def _just_outside(rule: Rule) -> dict[Status, float]:
@@ -68,10 +76,9 @@ def judged_cases(good_rows: dict[str, Row]) -> Judgement:
 
 def _spoiled(good_rows: dict[str, Row], rule: Rule, status: str, value: float) -> Row:
     asked: Row = {rule.only_where: ["gsm8k"]} if rule.only_where in ("lm_eval_tasks", "lm_eval_floors") else {}
-    if rule.only_where in KINDS:  # the other rules of that kind pass
-        kin = [one for one in NIGHT_RULES if one.only_where == rule.only_where]
-        asked = {one.column: next(bound for bound in one.passing if bound is not None) for one in kin}
-        asked |= {rule.only_where: True}
+    asked |= {one.column: next(bound for bound in one.passing if bound is not None) for one in _kin(rule)}
+    asked |= {rule.only_where: True} if rule.only_where in KINDS else {}
+    asked |= {"arrivals": ARRIVALS[rule.loop]} if rule.loop in ARRIVALS else {}
     return good_rows[_loop(rule)] | asked | {"run_id": f"{rule.code}-{status}", rule.column: value}
 
 
