@@ -1,0 +1,84 @@
+"""Billed minutes and downloaded bytes of the nights that `suites/nightly.toml` runs, with and without what is kept.
+
+`python -m benchmarks.nightly_bill` prints the first night, the second, and the one after a new build of the engine: as
+the suite is, with the model on a volume, and with a golden image as well, which has the build of its day. Nothing is
+rented: the cloud is the emulated one, and each stage takes its time in the plan, as in benchmarks/billed_minutes.py.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.cost.estimate import estimate_prepare
+from bench.cost.host_requirements import SPARE
+from bench.cost.lease_cost import kept_usd_per_month
+from bench.cost.replica import model_bytes
+from benchmarks.billed_minutes import CATALOG, ours, read_work
+from benchmarks.recorded import ROOT
+
+SUITE = ROOT / "suites" / "nightly.toml"
+NIGHTS = ("first", "second", "after a new build")
+NIGHTS_A_MONTH = 30
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What stays between nights."""
+
+    name: str
+    has_volume: bool = False
+    has_image: bool = False
+
+    def usd_per_month(self, model_gb: float) -> float:
+        """What keeping it costs."""
+        volume_gib = math.ceil(model_gb * 1e9 * SPARE / 1024**3) if self.has_volume else 0
+        return kept_usd_per_month(volume_gib, CATALOG.pace["snapshot_gb"] if self.has_image else 0.0, CATALOG.pace)
+
+
+WAYS = (
+    Kept("as the suite is"),
+    Kept("volume", has_volume=True),
+    Kept("volume and image", has_volume=True, has_image=True),
+)
+
+
+@dataclass(frozen=True)
+class Night:
+    """The bill of one night, and what it downloads of the model."""
+
+    kept: Kept
+    night: str
+    minutes: float
+    usd: float
+    model_gb: float
+
+
+def bills(path: Path = SUITE) -> Iterator[Night]:
+    """Each night with each way of keeping things; an image has one build of the engine, so a new one is installed."""
+    work = read_work(path)
+    model_gb = (model_bytes(work.suite, CATALOG) or 0.0) / 1e9
+    for kept in WAYS:
+        for night in NIGHTS:
+            has_model = kept.has_volume and night != "first"
+            mine = replace(work, site=replace(work.site, has_model=has_model))
+            billed = ours(mine, has_snapshot=kept.has_image and night != "after a new build")
+            yield Night(kept, night, billed.seconds / 60, billed.usd, 0.0 if has_model else model_gb)
+
+
+def main() -> None:
+    """Print the nights, and what a month costs where the engine stays and where each night has a new build."""
+    found = list(bills())
+    model_gb = max(one.model_gb for one in found)
+    print(f"{'':20}{'night':>20}{'billed minutes':>16}{'USD':>8}{'GB of the model':>18}")
+    for one in found:
+        print(f"{one.kept.name:20}{one.night:>20}{one.minutes:16.1f}{one.usd:8.2f}{one.model_gb:18.0f}")
+    print(f"an image costs {estimate_prepare(read_work(SUITE).site, CATALOG).usd:.2f} USD to build")
+    for kept in WAYS:
+        usd = {one.night: one.usd for one in found if one.kept == kept}
+        same, new = (NIGHTS_A_MONTH * usd[night] + kept.usd_per_month(model_gb) for night in NIGHTS[1:])
+        print(f"{NIGHTS_A_MONTH} nights, {kept.name}: {same:.2f} USD, with a new build each night {new:.2f} USD")
+
+
+if __name__ == "__main__":
+    main()
