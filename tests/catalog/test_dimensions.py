@@ -38,12 +38,15 @@ def _norms(row: CatalogModel) -> int:
     return row.layers * of_heads
 
 
+_BIASED = ("Qwen2.5", "Qwen2-", "Qwen1.5", "GLM-4", "ChatGLM3")
+
+
 def _biases(row: CatalogModel) -> int:
     """Of queries, keys and values; gpt-oss has them everywhere."""
     heads = row.head_dim * (row.n_heads + 2 * row.n_kv_heads)
     if row.maker == "openai":
         return row.layers * (row.experts * (2 * row.moe_ffn + row.hidden) + heads + row.hidden)
-    return row.layers * heads if row.model.startswith(("Qwen2.5", "GLM-4.")) else 0
+    return row.layers * heads if row.model.startswith(_BIASED) else 0
 
 
 def _router(row: CatalogModel) -> int:

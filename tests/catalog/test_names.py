@@ -17,7 +17,6 @@ UNKNOWN_GPUS = {
     "NVIDIA H100 80GB",  # SXM or PCIe: 3.35 or 2.0 TB/s
     "NVIDIA H100",
     "H100",
-    "RX 7900 XT",
     "NVIDIA H100 SM",  # one of its processors
     "AMD MI300X CU",
     "AMD MI300X vs NVIDIA H100",
@@ -77,6 +76,10 @@ UNKNOWN_PRECISIONS = {"UNSET"}
         ("L40", "L40"),
         ("NVIDIA A10G", "A10G"),
         ("Tesla T4", "T4"),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER", "RTX4070Ti-SUPER"),
+        ("NVIDIA GeForce RTX 4080", "RTX4080"),
+        ("AMD Radeon PRO W7900", "W7900"),
+        ("AMD Radeon AI PRO R9700", "R9700"),
         ("Tesla V100-SXM2-32GB", "V100-32"),
         ("NVIDIA RTX 6000 Ada Generation", "RTX6000-Ada"),
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000"),
@@ -168,6 +171,12 @@ def test_a_name_is_of_a_gpu_or_of_an_accelerator_without_physics() -> None:
         ("zai-org/GLM-4.5-Air-FP8", "GLM-4.5-Air"),
         ("microsoft/phi-4", "Phi-4"),
         ("meta-llama/Meta-Llama-3-70B-Instruct", "Llama-3-70B"),
+        ("TheBloke/CodeLlama-34B-Instruct-GPTQ", "CodeLlama-34B"),
+        ("Yi-1.5-34B-Chat-AWQ", "Yi-34B"),
+        ("mistralai/Mistral-7B-Instruct-v0.2", "Mistral-7B-v0.2"),
+        ("CohereForAI/c4ai-command-r-plus", "Command-R-Plus-104B"),
+        ("Qwen/Qwen2-7B-Instruct", "Qwen2.5-7B"),
+        ("internlm/internlm2_5-7b-chat", "InternLM2.5-7B"),
         ("llama2-7B", "Llama-2-7B"),
     ],
 )
@@ -293,3 +302,12 @@ def test_every_name_has_a_source() -> None:
     rows: tuple[CsvRow, ...] = Name.table(Path(read.__file__).with_name("names.csv").read_text("utf-8"), "names.csv")
 
     assert all(row.source for row in rows)
+
+
+def test_a_gpu_with_two_memories_is_named_by_its_memory() -> None:
+    assert find_gpu("RTX 3080") is None
+    assert {gpu.gpu for gpu in read_names().gpus_called("RTX 3080")} == {"RTX3080-10", "RTX3080-12"}
+
+
+def test_the_catalogue_has_the_gpus_and_models_that_people_publish() -> None:
+    assert (len(read_gpus()) >= 60, len(read_models()) >= 120) == (True, True)

@@ -20,7 +20,7 @@ with atheris.instrument_imports(
     from warehouse.rows.claim_request_rows import request_tables
 
 DATA = Path(__file__).parents[1] / "data"
-ENDINGS = (".json", ".jsonl", ".csv", ".yaml", ".txt", ".gz")
+ENDINGS = (".json", ".jsonl", ".csv", ".yaml", ".txt", ".log", ".gz")
 SEED_BYTES_MAX = 20_000
 PARTED = b"PAR1"
 # The names under which a file's bytes find those beside it, and those under which they are found.
@@ -51,7 +51,7 @@ def seed(corpus: Path) -> None:
         if path.suffix in ENDINGS and path.stat().st_size <= SEED_BYTES_MAX:
             (corpus / "-".join(path.relative_to(DATA).parts)).write_bytes(path.read_bytes())
     for name, beside in PAIRS.items():
-        for folder in {path.parent for path in DATA.rglob(name)}:
+        for folder in {path.parent for path in DATA.rglob(name) if (path.parent / beside).is_file()}:
             # The first lines of the second file are enough to be led astray by.
             head = b"".join((folder / beside).read_bytes().splitlines(keepends=True)[:9])
             seeded = (folder / name).read_bytes() + PARTED + head
