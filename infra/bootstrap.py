@@ -17,6 +17,7 @@ from infra.clouds.cloud import Cloud
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, read_access
 from infra.leases.nets import Net, Unguarded, exposure, nets_under
+from infra.leases.used import volumes_usd_of_month
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Ledger
 from infra.ledger.month import MonthSpending, month_spending
@@ -175,12 +176,14 @@ def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_pe
 
 
 def spending_of_month(settings: Settings, now: datetime | None = None) -> MonthSpending:
-    """What the leases of this data folder cost in the month, and its limit; unreadable leases are left out.
+    """What the leases and volumes of this data folder cost in the month, and its limit; unreadable leases are left out.
 
-    Writes nothing: a data folder without a ledger has no leases, and gets none.
+    A data folder without a ledger has none of them, and gets no ledger.
     """
-    leases = ledger(settings).readable_leases()[0] if ledger_file(settings).exists() else []
-    return month_spending(leases, now or SystemClock().now(), settings.month_usd_max)
+    now, has_ledger = now or SystemClock().now(), ledger_file(settings).exists()
+    leases = ledger(settings).readable_leases()[0] if has_ledger else []
+    volumes_usd = volumes_usd_of_month(volume_book(settings), now) if has_ledger else 0.0
+    return month_spending(leases, now, settings.month_usd_max, volumes_usd)
 
 
 def executor_of(settings: Settings, lease: Lease, *, is_second: bool = False) -> Executor:

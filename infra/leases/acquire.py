@@ -183,6 +183,7 @@ class _Acquisition:
             image=image_for(offer, self.request),
             machine=self.request.machine,
             month_usd_max=self.request.month_usd_max,
+            volumes_usd=self.request.volumes_usd,
         )
 
     def create_and_wait(self, order: MachineOrder) -> AttemptFailure | None:
@@ -190,9 +191,8 @@ class _Acquisition:
         try:
             found = create(self.cloud, self.clock, order)
         except NoCapacityError as error:
-            allowed = self.request.regions
-            near = [replace(order.offer, region=region) for region in error.regions]
-            self.suggested = tuple(offer for offer in near if not allowed or offer.region in allowed)
+            near = [region for region in error.regions if region in (self.request.regions or error.regions)]
+            self.suggested = tuple(replace(order.offer, region=region) for region in near)
             return AttemptFailure("no-capacity", str(error))
         except LostReplyError as error:
             if self.lost + 1 >= LOST_MAX:

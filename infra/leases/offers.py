@@ -36,6 +36,7 @@ class LeaseRequest:
     usd_per_hour_max: float | None = None
     budget_usd: float | None = None
     month_usd_max: float | None = None  # of all leases of the ledger in a calendar month
+    volumes_usd: float = 0.0  # what its volumes cost in this month, to its end
     limit: str = "machine.budget_usd"  # the key of the suite that sets it
     spent_usd: float = 0.0  # of the budget, by earlier leases of the night
     unguarded: Unguarded | None = None  # without the machine's own switch; None: it has one, or needs none

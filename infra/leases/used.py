@@ -1,7 +1,7 @@
 """What is billed by time and is ours, by the ledger and by what the clouds store: to compare with an invoice."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bench.cost.invoice import Used
 from bench.errors import LeaseError
@@ -37,7 +37,15 @@ def _hourly(usd_per_month: str) -> float:
     return pace[usd_per_month] / pace["month_h"]
 
 
-def _volumes(volumes: VolumeBook, cloud: str) -> Iterator[Used]:
+def volumes_usd_of_month(volumes: VolumeBook, now: datetime) -> float:
+    """What the recorded volumes cost in the month that `now` is in; those that exist count to its end."""
+    begins = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    ends = (begins + timedelta(days=31)).replace(day=1)
+    each = ((one, min(one.ended_at or ends, ends) - max(one.began_at, begins)) for one in _volumes(volumes, None))
+    return sum(one.usd_per_hour * max(0.0, lasted.total_seconds()) / 3600 for one, lasted in each)
+
+
+def _volumes(volumes: VolumeBook, cloud: str | None) -> Iterator[Used]:
     for one in volumes.periods(cloud):
         began_at, ended_at = datetime.fromisoformat(one["intended_at"]), one["ended_at"]
         end = None if ended_at is None else datetime.fromisoformat(ended_at)

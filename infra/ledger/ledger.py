@@ -16,7 +16,7 @@ from bench.record import AttemptOutcome
 from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction, unusable
 from infra.ledger.lease import Lease
-from infra.ledger.month import require_month
+from infra.ledger.month import month_spending, require_month
 from infra.ledger.schema import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
 from infra.processes.identity import own_start
 from nights.durable import make_folder
@@ -44,6 +44,7 @@ class Intent:
     cloud_ahead_s: float = 0.0  # the cloud's clock, minus this computer's
     lasts_s: float | None = None  # from this request to the expiry
     month_usd_max: float | None = None  # of all leases of the ledger in this calendar month; None: no limit
+    volumes_usd: float = 0.0  # what the recorded volumes cost in this month, to its end
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,8 @@ class Ledger:
         rows = connection.execute("SELECT * FROM leases WHERE lease_id <> ?", (lease_id,)).fetchall()
         earlier = connection.execute("SELECT earlier_usd FROM leases WHERE lease_id = ?", (lease_id,)).fetchone()
         usd = intent.usd_per_hour * lasts_s / 3600 + (earlier["earlier_usd"] if earlier else 0.0)
-        require_month([self._as(Lease, row) for row in rows], now, intent.month_usd_max, usd)
+        leases = [self._as(Lease, row) for row in rows]
+        require_month(month_spending(leases, now, intent.month_usd_max, intent.volumes_usd), usd)
 
     def hold(self, lease_id: str, machine_id: str, usd_per_hour: float | None = None) -> None:
         """Record the machine that the cloud created, and its price where it differs from the offer."""

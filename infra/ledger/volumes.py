@@ -91,13 +91,13 @@ class VolumeBook:
                 (self._clock.now().isoformat(), cloud, name),
             )
 
-    def periods(self, cloud: str) -> list[dict[str, Any]]:
-        """Of every volume of a cloud: name, volume_id, size_gib, and as ISO dates intended_at and ended_at."""
+    def periods(self, cloud: str | None = None) -> list[dict[str, Any]]:
+        """Of every volume, or those of a cloud: name, volume_id, size_gib, and ISO dates intended_at, ended_at."""
         with self._open() as connection:
             rows = connection.execute(
                 "SELECT name, volume_id, size_gib, intended_at, ended_at FROM volumes "
-                "WHERE volume_id IS NOT NULL AND cloud = ? ORDER BY intended_at, name",
-                (cloud,),
+                "WHERE volume_id IS NOT NULL AND (? IS NULL OR cloud = ?) ORDER BY intended_at, name",
+                (cloud, cloud),
             ).fetchall()
         return [dict(row) for row in rows]
 

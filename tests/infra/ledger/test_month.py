@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BudgetError
+from infra.leases.used import volumes_usd_of_month
 from infra.ledger.ledger import Intent, Ledger
 from infra.ledger.month import month_spending
+from infra.ledger.volumes import VolumeBook
 from tests.emulators.virtual_clock import VirtualClock
 
 START = datetime(2026, 11, 20, 2, tzinfo=UTC)
@@ -98,3 +100,23 @@ def test_a_machine_without_a_price_and_a_month_without_a_limit_are_never_refused
 
     ledger.intend("b", intent(clock, usd_per_hour=0.0))
     ledger.intend("c", intent(clock, month_usd_max=None))
+
+
+def test_a_volume_counts_to_the_end_of_the_month_and_one_that_is_gone_until_then(
+    ledger: Ledger, clock: VirtualClock
+) -> None:
+    volumes = VolumeBook(ledger.path, clock)
+    for name in ("kept", "deleted", "never made"):
+        volumes.intend("digitalocean", name, 672)  # GiB, which is 0.10 USD an hour
+    volumes.mark_made("digitalocean", "kept", "v1")
+    volumes.mark_made("digitalocean", "deleted", "v2")
+    clock.sleep(10 * 3600)
+    volumes.mark_gone("digitalocean", "deleted")
+
+    usd = volumes_usd_of_month(volumes, clock.now())
+
+    assert usd == pytest.approx(0.10 * (10 * 24 + 22) + 0.10 * 10)  # from 2 o'clock on the 20th of a month of 30 days
+    assert volumes_usd_of_month(volumes, clock.now() + timedelta(days=20)) == pytest.approx(0.10 * 31 * 24)
+    with pytest.raises(BudgetError, match=r"0\.00 USD are spent in 2026-11, volumes cost 27\.20 USD to its end"):
+        ledger.intend("a", replace(intent(clock, month_usd_max=30.0), volumes_usd=usd))
+    ledger.intend("a", replace(intent(clock, month_usd_max=34.0), volumes_usd=usd))
