@@ -66,11 +66,14 @@ def _of_parts(document: Document, claims: Iterator[Claim]) -> Iterator[Claim]:
     parts: dict[int, list[Stated]] = defaultdict(list)
     for each in found:
         parts[_part(starts, each.where)].append(each)
-    grouped: dict[int, list[Claim]] = defaultdict(list)
-    for claim in claims:
-        grouped[_part(starts, claim.lineage.place)].append(claim)
+    read = list(claims)
+    grouped: dict[int, list[int]] = defaultdict(list)
+    for at, claim in enumerate(read):
+        grouped[_part(starts, claim.lineage.place)].append(at)
     for part, own in grouped.items():
-        yield from _joined(own, parts.get(part, []))
+        for at, claim in zip(own, _joined([read[at] for at in own], parts.get(part, [])), strict=True):
+            read[at] = claim
+    yield from read
 
 
 def _is_page(document: Document) -> bool:
