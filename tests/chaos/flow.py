@@ -222,7 +222,8 @@ def _rent_machines_of_paper(
         SystemClock().sleep(60.0)
         steps.after("S5")
 
-    patch.setattr(bootstrap, "_remote_executor", lambda _access, context, *_more: machine_of(context[0]))
+    for made in ("_kept_executor", "_new_executor"):
+        patch.setattr(bootstrap, made, lambda _access, context, *_more: machine_of(context[0]))
     patch.setattr(bootstrap, "wait_until_ready", boot)
     patch.setattr("tasks.volumes.SshHost", NoHost)
 
