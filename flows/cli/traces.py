@@ -11,7 +11,12 @@ from flows.show import console
 commands = typer.Typer()
 
 
-@commands.command(epilog=examples("nightbench trace gateway.jsonl --kind gateway --out suites/ours.jsonl"))
+@commands.command(
+    epilog=examples(
+        "nightbench trace gateway.jsonl --out suites/ours.jsonl",
+        "nightbench trace spans.jsonl --kind otel --out suites/spans.jsonl",
+    )
+)
 def trace(
     log: Annotated[Path, typer.Argument(help="The log: JSONL of a gateway, or an OTLP export of spans.")],
     out: Annotated[Path, typer.Option(help="A new file for the trace.")],

@@ -175,7 +175,6 @@ def test_a_name_is_of_a_gpu_or_of_an_accelerator_without_physics() -> None:
         ("Yi-1.5-34B-Chat-AWQ", "Yi-34B"),
         ("mistralai/Mistral-7B-Instruct-v0.2", "Mistral-7B-v0.2"),
         ("CohereForAI/c4ai-command-r-plus", "Command-R-Plus-104B"),
-        ("Qwen/Qwen2-7B-Instruct", "Qwen2.5-7B"),
         ("internlm/internlm2_5-7b-chat", "InternLM2.5-7B"),
         ("llama2-7B", "Llama-2-7B"),
     ],

@@ -1,6 +1,7 @@
 """Every example that `--help` shows works, in a folder with one finished night."""
 
 import glob
+import json
 import shlex
 import shutil
 import sys
@@ -22,6 +23,7 @@ from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage.bucket import upload_night
 from tasks.golden import content_for
+from tests.bench.suite.traces.test_logs import LOG
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.hub import HubEmulator
 from tests.emulators.registry import RegistryEmulator
@@ -70,6 +72,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iter
     (here / "versions.txt").write_text("0.31.0\n0.31.1\n0.32.0\n")
     (here / "results").mkdir()
     shutil.copy(ROOT / "tests" / "data" / "vllm-bench" / "serve-synthetic.json", here / "results" / "vllm-bench.json")
+    for name, kind in {"gateway.jsonl": "gateway", "spans.jsonl": "otel"}.items():
+        (here / name).write_text("".join(json.dumps(row) + "\n" for row in LOG[kind]))
     whole_night(house.data, NIGHT)
     write_judgement(house.data, NIGHT)
     load_night(house.data, NIGHT)
