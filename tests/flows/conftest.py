@@ -98,6 +98,7 @@ ABOUT_SPEED = {
     "cold_start_contamination",
     "concurrency_not_reached",  # one slot that waits for the CPU is still at work when the others are done
     "dispatch_late",
+    "late_replay",
     "live_disagreement",
     "live_not_held",
     "steady_drift",
