@@ -145,11 +145,13 @@ def release_lease(
     lease itself is passed instead of its id.
     """
     lease_id = lease if isinstance(lease, str) else lease.lease_id
+    if isinstance(lease, Lease):
+        _require_attempt(ledger, lease)
     lease = _read_again(ledger, lease)
     with suppress(CloudError):  # it is requested again before anything is concluded
         require_account(cloud, lease)
     with suppress(LedgerError):
-        ledger.mark_releasing(lease_id)
+        ledger.mark_releasing(lease_id, lease.attempt)
     targets = targets_of(ledger, lease)
     try:
         left = destroy(cloud, clock, targets, patience_s=patience_s, say=say)
@@ -162,11 +164,21 @@ def release_lease(
         )
     require_account(cloud, lease)
     gone_at = max(target.absent_since or clock.now() for target in targets)
-    ledger.mark_gone(lease_id, gone_at)
+    ledger.mark_gone(lease_id, gone_at, lease.attempt)
+    _require_attempt(ledger, lease)
     sweep(cloud, clock, lease_id)
-    ledger.mark_released(lease_id)
+    ledger.mark_released(lease_id, lease.attempt)
     remove_tags_of(cloud, [*(target.name for target in targets if target.name), *_earlier_names(ledger, lease_id)])
     return _read_again(ledger, replace(lease, state="released", released_at=gone_at))
+
+
+def _require_attempt(ledger: Ledger, lease: Lease) -> None:
+    """Raise LeaseError where a later attempt than that of this reading of a lease has begun: its machine is in use."""
+    attempt = _read_again(ledger, lease).attempt
+    if attempt != lease.attempt:
+        raise LeaseError(
+            f"lease {lease.lease_id} is in use: its night makes attempt {attempt}, and attempt {lease.attempt} is over"
+        )
 
 
 def require_account(cloud: Cloud, lease: Lease) -> None:

@@ -17,7 +17,17 @@ from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction, unusable
 from infra.ledger.lease import Lease
 from infra.ledger.month import month_spending, require_month
-from infra.ledger.schema import BEGIN_ATTEMPT, HOLD_ATTEMPT, HOLD_LEASE, INTEND, bring_up_to_date, values_of
+from infra.ledger.schema import (
+    BEGIN_ATTEMPT,
+    HOLD_ATTEMPT,
+    HOLD_LEASE,
+    INTEND,
+    MARK_GONE,
+    MARK_RELEASED,
+    MARK_RELEASING,
+    bring_up_to_date,
+    values_of,
+)
 from infra.processes.identity import own_start
 from nights.durable import make_folder
 
@@ -160,28 +170,23 @@ class Ledger:
         with self._open() as connection:
             connection.execute("UPDATE leases SET heartbeat_at = ? WHERE lease_id = ?", (self._now(), lease_id))
 
-    def mark_releasing(self, lease_id: str) -> None:
-        """Record that the machine is being released; only `mark_released` ends this state."""
-        with self._open() as connection:
-            connection.execute(
-                "UPDATE leases SET state = 'releasing' WHERE lease_id = ? AND state <> 'released'", (lease_id,)
-            )
+    def mark_releasing(self, lease_id: str, attempt: int | None = None) -> None:
+        """Record that the machine is being released; only `mark_released` ends this state.
 
-    def mark_gone(self, lease_id: str, at: datetime) -> None:
+        With an attempt, this and the two below record nothing once a later one has begun: its machine is in use.
+        """
+        with self._open() as connection:
+            connection.execute(MARK_RELEASING, (lease_id, attempt))
+
+    def mark_gone(self, lease_id: str, at: datetime, attempt: int | None = None) -> None:
         """Record since when the machine is no longer billed, though keys or volumes may be left to delete."""
         with self._open() as connection:
-            connection.execute(
-                "UPDATE leases SET released_at = coalesce(released_at, ?) WHERE lease_id = ?",
-                (at.isoformat(), lease_id),
-            )
+            connection.execute(MARK_GONE, (at.isoformat(), lease_id, attempt))
 
-    def mark_released(self, lease_id: str) -> None:
+    def mark_released(self, lease_id: str, attempt: int | None = None) -> None:
         """Record that nothing of the lease is left; the first time counts, repeating changes nothing."""
         with self._open() as connection:
-            connection.execute(
-                "UPDATE leases SET state = 'released', released_at = coalesce(released_at, ?) WHERE lease_id = ?",
-                (self._now(), lease_id),
-            )
+            connection.execute(MARK_RELEASED, (self._now(), lease_id, attempt))
 
     def leases(self) -> list[Lease]:
         """Every lease, oldest first; LedgerError where one of them cannot be read."""

@@ -84,6 +84,17 @@ UPDATE attempts SET machine_id = :machine_id, rented_at = coalesce(rented_at, :n
   usd_per_hour = coalesce(:usd_per_hour, usd_per_hour)
 WHERE lease_id = :lease_id AND attempt = (SELECT attempt FROM leases WHERE lease_id = :lease_id)
 """
+# Without an attempt, whichever is the last.
+MARK_RELEASING = """
+UPDATE leases SET state = 'releasing' WHERE lease_id = ? AND attempt = coalesce(?, attempt) AND state <> 'released'
+"""
+MARK_GONE = """
+UPDATE leases SET released_at = coalesce(released_at, ?) WHERE lease_id = ? AND attempt = coalesce(?, attempt)
+"""
+MARK_RELEASED = """
+UPDATE leases SET state = 'released', released_at = coalesce(released_at, ?)
+WHERE lease_id = ? AND attempt = coalesce(?, attempt)
+"""
 RESTORE = """
 INSERT INTO leases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (lease_id) DO NOTHING

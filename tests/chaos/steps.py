@@ -184,10 +184,10 @@ class MortalLedger(Ledger):
         super().set_address(lease_id, address)
         self._steps.after("S4")
 
-    def mark_gone(self, lease_id: str, at: datetime) -> None:
+    def mark_gone(self, lease_id: str, at: datetime, attempt: int | None = None) -> None:
         self._steps.after("S13")
-        super().mark_gone(lease_id, at)
+        super().mark_gone(lease_id, at, attempt)
 
-    def mark_released(self, lease_id: str) -> None:
-        super().mark_released(lease_id)
+    def mark_released(self, lease_id: str, attempt: int | None = None) -> None:
+        super().mark_released(lease_id, attempt)
         self._steps.after("S14")

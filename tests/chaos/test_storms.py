@@ -33,6 +33,8 @@ FAILED_ONCE = {
     65898: "a night was interrupted, and its release was then refused: the checker wanted another reason",
     67629: "the metrics of a server that is not ours ended early, and nobody expected it",
     68803: "a night that lost its ledger was taken up again, and the checker allowed it one budget",
+    69702: "a reaper released the first attempt of a lease, and closed it while the next attempt was in use",
+    69831: "a hang-up stopped a night, and its release was then refused: the checker wanted another reason",
     62503: "a machine was lost whose GPU had failed, and so did the GPU of the next one",
     **dict.fromkeys((160, 390, 463, 614, 660, 809), BEFORE_IT_BEGAN),
     **dict.fromkeys((20223, 20257), KILLED_BEFORE_IT_SAID),

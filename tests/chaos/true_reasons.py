@@ -27,6 +27,7 @@ MACHINES_MAX = 3
 NOTES = ("starts", "loads", "machines", "tools", "strange")  # what a machine notes of itself, each in a file
 # What a run that was not measured must not have, and one that was has.
 MEASURED = ("output_throughput_tok_per_s", "ttft_p50_ms", "itl_p50_ms", "completed", "total_output_tokens")
+STOPS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 STOPPED = "not started: the night was stopped or is still running"
 
 
@@ -55,7 +56,7 @@ class _Night:
 
     def is_stopped_and_billed(self, errors: list[str]) -> bool:
         """Whether a signal stopped it and its release then failed: that is its last word, and no run's reason."""
-        is_asked = self._life.dies_after is not None and self._life.dies_by in {signal.SIGINT, signal.SIGTERM}
+        is_asked = self._life.dies_after is not None and self._life.dies_by in STOPS
         return is_asked and bool(errors) and all("STILL BILLED" in error for error in errors)
 
     def _notes(self, name: str) -> list[_Note]:

@@ -12,7 +12,7 @@ from itertools import cycle
 
 import pytest
 
-from bench.errors import CloudDeniedError
+from bench.errors import CloudDeniedError, LeaseError
 from bench.machine.names import ImageName, MachineName, VolumeName, used_tag
 from flows.show.leases import show_leases
 from infra.clouds.cloud import Leftover
@@ -21,12 +21,15 @@ from infra.leases.acquire import take_lease
 from infra.leases.listing import lease_views
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import reap
+from infra.leases.release import release_lease
 from infra.leases.volumes import CREATE_S
 from infra.ledger.heartbeat import keep_heartbeat
 from infra.ledger.lease import Lease
+from infra.ledger.ledger import Intent
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
 from tests.emulators.digitalocean.faults import FOR_EVER
+from tests.emulators.digitalocean.replies import Request
 from tests.infra.rented import DROPLETS, HOUR_S, KIND, ONE_DROPLET, Door, Rig, lease_request
 
 DIED = 9
@@ -252,6 +255,29 @@ def test_a_failed_release_is_reported_and_the_next_machine_is_released(rig: Rig)
     assert reaped.released == [second]
     assert [str(lease.machine_id) in what for what in reaped.failed] == [True]
     fault.times = 0
+
+
+def test_a_lease_whose_night_rents_again_while_it_is_released_stays_open_with_its_key(rig: Rig) -> None:
+    lease = rig.take(minutes=30)
+    rig.clock.sleep(2400)
+    again = Intent(lease.night, lease.cloud, 2.0, rig.clock.now() + timedelta(hours=1), attempt=2)
+
+    def rent_again(request: Request) -> None:
+        if request.method == "DELETE":
+            rig.emulator.api.before_reply = None
+            rig.ledger.intend(lease.lease_id, again)
+            rig.ledger.hold(lease.lease_id, "the next one")
+
+    rig.emulator.api.before_reply = rent_again
+    reaped = rig.reap()
+
+    assert reaped.released == [lease.machine_id]  # the machine of the first attempt
+    assert "its night makes attempt 2" in reaped.failed[str(lease.machine_id)]
+    found = rig.ledger.lease(lease.lease_id)
+    assert (found.state, found.machine_id, found.released_at) == ("held", "the next one", None)
+    assert len(rig.emulator.state.keys) == 1
+    with pytest.raises(LeaseError, match="attempt 1 is over"):
+        release_lease(rig.cloud, rig.ledger, rig.clock, lease)
 
 
 def test_recorded_leases_are_released_though_no_list_answers(rig: Rig) -> None:
