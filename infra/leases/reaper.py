@@ -15,7 +15,7 @@ from infra.clock import Clock
 from infra.clouds.abilities import TagCloud, VolumeCloud
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
 from infra.leases.prefixes import by_prefix, prefix_of
-from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, release_lease
+from infra.leases.release import PATIENCE_S, LeaseInUseError, ReleaseTarget, destroy, release_lease
 from infra.leases.tags import unneeded_tags
 from infra.leases.volumes import CREATE_S, is_of_account, is_unused
 from infra.ledger.lease import Lease
@@ -151,10 +151,13 @@ class Round:
 
     def release_if_due(self, lease: Lease) -> None:
         """Release one lease whose process has exited or that has expired."""
-        if self.is_due(lease):
-            gone = release_lease(
-                self.cloud, self.ledger, self.clock, lease.lease_id, patience_s=self.patience_s, say=self.say
-            )
+        if not self.is_due(lease):
+            return
+        try:
+            gone = release_lease(self.cloud, self.ledger, self.clock, lease, patience_s=self.patience_s, say=self.say)
+        except LeaseInUseError as error:
+            self.say(str(error))
+        else:
             self.done.released.append(gone.machine_id or gone.lease_id)
 
     def is_due(self, lease: Lease) -> bool:

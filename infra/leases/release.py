@@ -24,6 +24,10 @@ ALARM_AFTER = 5  # failed attempts; each further one is reported
 PATIENCE_S = 900.0  # then the lease stays open and the reaper continues
 
 
+class LeaseInUseError(LeaseError):
+    """The night of a lease, whose earlier attempt is over, has rented another machine meanwhile."""
+
+
 @dataclass
 class ReleaseTarget:
     """A machine to delete, by its id, its name, or both, and the state of its deletion."""
@@ -141,7 +145,8 @@ def release_lease(
     """Delete a lease's machines, keys and volumes, and record the release once they are gone; may be repeated.
 
     Raises LeaseError where something still exists when the time is over: the lease stays `releasing`, and `nightbench
-    reap` continues. A ledger that cannot be written does not delay this; nor does one that cannot be read, where the
+    reap` continues. Raises LeaseInUseError where its night has rented again since the lease was read: that machine and
+    the keys stay. A ledger that cannot be written does not delay this; nor does one that cannot be read, where the
     lease itself is passed instead of its id.
     """
     lease_id = lease if isinstance(lease, str) else lease.lease_id
@@ -173,10 +178,10 @@ def release_lease(
 
 
 def _require_attempt(ledger: Ledger, lease: Lease) -> None:
-    """Raise LeaseError where a later attempt than that of this reading of a lease has begun: its machine is in use."""
+    """Raise LeaseInUseError where a later attempt than that of this reading of a lease has begun."""
     attempt = _read_again(ledger, lease).attempt
     if attempt != lease.attempt:
-        raise LeaseError(
+        raise LeaseInUseError(
             f"lease {lease.lease_id} is in use: its night makes attempt {attempt}, and attempt {lease.attempt} is over"
         )
 
