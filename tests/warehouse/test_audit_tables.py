@@ -98,3 +98,13 @@ def test_a_table_is_read_whatever_stands_between_its_cells(tmp_path: Path, betwe
     verdicts = judged(tmp_path, "\n".join((cells[0], *rule, *cells[1:])), "vendor.md")
 
     assert verdicts == [("rejected", {"memory_fit"}), ("accepted", set())]
+
+
+def test_a_column_of_changes_is_no_measurement(tmp_path: Path) -> None:
+    table = (
+        "| Metric | TP8 | TP8+DCP8 | Change | Improvement(%) |\n|---|---|---|---|---|\n"
+        "| Request throughput (req/s) | 1.25 | 1.57 | +0.32 | +25.6% |\n"
+        "| Mean TTFT (s) | 271.2 | 227.8 | -43.4 | +16.0% |\n| Median TTFT (s) | 270.9 | 227.0 | -43.9 | +16.2% |\n"
+    )
+
+    assert "impossible_values" not in {code for _verdict, codes in judged(tmp_path, table, "a.md") for code in codes}

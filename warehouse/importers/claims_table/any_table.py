@@ -23,7 +23,7 @@ from warehouse.importers.claims_table.words import names_speed
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.printed import read_quantity
-from warehouse.importers.tables.cells import is_summary, with_points, without_gaps
+from warehouse.importers.tables.cells import is_comparison, is_summary, with_points, without_gaps
 from warehouse.importers.tables.table import Row, Table
 
 # Columns of which one makes a text with columns a table of results; a page says by its marks that it has tables.
@@ -84,7 +84,7 @@ class _Reading:
             yield from self._long()
             return
         for down, row in enumerate(self.plan.table.rows):
-            if is_summary(row):
+            if is_summary(row) or is_comparison(row):
                 yield self._summary(down, row)
                 continue
             for stated, measures in self._by_statement():

@@ -11,6 +11,9 @@ _SUMMARY = re.compile(
     r"|std(?:\.| ?dev)?(?:iation)?|standard deviation",
     re.IGNORECASE,
 )
+_COMPARISON = re.compile(
+    r"(?:relative )?(?:change|diff(?:erence)?|delta|Δ|improvement|gain)(?: ?\(?%\)?)?", re.IGNORECASE
+)
 _NUMBER = re.compile(r"[-+~<>≈$]?\s*\d[\d.,\s]*\s*(?:%|x|[a-zA-Z/]+)?")
 _DECIMAL_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})(?!\d)")  # no grouping of thousands has so many digits
 _POINT = re.compile(r"\d\.\d{1,2}(?!\d)|\d\.\d{4,}")
@@ -19,8 +22,16 @@ _WITH_COMMA = re.compile(r"\d[\d.]*,\d+")
 
 def is_summary(row: Row) -> bool:
     """Whether the row is a total, mean or deviation of the others, by its first filled cell."""
-    first = next((cell for cell in row.cells if cell), "")
-    return _SUMMARY.fullmatch(first.strip(" :*")) is not None
+    return _SUMMARY.fullmatch(_first(row)) is not None
+
+
+def is_comparison(row: Row) -> bool:
+    """Whether the row states how two others differ, by its first filled cell."""
+    return _COMPARISON.fullmatch(_first(row)) is not None
+
+
+def _first(row: Row) -> str:
+    return next((cell for cell in row.cells if cell), "").strip(" :*")
 
 
 def without_gaps(table: Table) -> Table:
