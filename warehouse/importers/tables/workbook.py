@@ -19,7 +19,7 @@ _PLACE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _PLAIN_DIGITS = 12  # a stored 0.30000000000000004 is shown as 0.3
 
 # What zipfile, its unpackers, the XML parser and the lines below raise for a damaged, encrypted or hostile file.
-# An encrypted part is a RuntimeError, and so is an unknown packing, by NotImplementedError.
+# zipfile raises RuntimeError for an encrypted part, and its subclass NotImplementedError for a format it does not know.
 _BROKEN = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError),
     *(ET.ParseError, LookupError, ValueError),
@@ -35,7 +35,7 @@ def is_workbook(data: bytes) -> bool:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as parts:
             return "xl/workbook.xml" in parts.namelist()
-    except (zipfile.BadZipFile, OSError):
+    except _BROKEN:
         return False
 
 

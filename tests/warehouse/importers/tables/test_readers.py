@@ -9,6 +9,7 @@ from bench.errors import UnreadableResultError
 from tests.warehouse.importers.tables.workbooks import workbook
 from warehouse.importers.tables.every import tables_of
 from warehouse.importers.tables.table import Table
+from warehouse.importers.tables.workbook import is_workbook
 
 
 def tables(text: str | bytes) -> list[Table]:
@@ -188,3 +189,15 @@ def damaged() -> bytes:
 def test_a_broken_workbook_is_named_with_what_to_do(data: bytes) -> None:
     with pytest.raises(UnreadableResultError, match=r"book\.xlsx is a broken workbook: .+; save the sheet as CSV"):
         tables_of("book.xlsx", data, str)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(flagged(workbook(BOOK), 6, b"\x63\x00"), id="a newer zip"),
+        pytest.param(flagged(flagged(workbook(BOOK), 9, b"\x08"), 46, b"\xff"), id="a name that is not UTF-8"),
+        pytest.param(workbook(BOOK)[:-30], id="cut off"),
+    ],
+)
+def test_an_archive_whose_directory_cannot_be_read_is_no_workbook(data: bytes) -> None:
+    assert not is_workbook(data)
