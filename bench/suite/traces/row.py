@@ -1,12 +1,12 @@
 """One request of a recorded trace, and how its values are read; an error names the file and the line."""
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bench.errors import SuiteError
+from bench.foreign_json import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def json_lines(lines: Iterable[str], where: str) -> Iterator[tuple[str, Mapping[
         if line.strip():
             at = f"{where}:{number}"
             try:
-                row = json.loads(line)
+                row = parse(line)
             except ValueError as error:
                 raise SuiteError(f"{at}: not JSON: {error}") from error
             if not isinstance(row, dict):

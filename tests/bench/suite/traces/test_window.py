@@ -39,6 +39,7 @@ def test_arrivals_are_counted_from_the_first_and_only_as_many_as_are_asked(text:
         ("arrival_s\n1\n2\n", "trace: has 2 arrivals, but the scenario sends 3 requests, warm-up included"),
         ('{"arrival_s": 1}\n{"arrival_s": true}\n', "trace:2: arrival_s must be"),
         ('{"arrival_s": 1}\n{oops\n', "trace:2: not JSON"),
+        ('{"arrival_s": 1}\n' + '{"requests":[' * 100_000, "trace:2: not JSON: the JSON is nested too deeply"),
         ('{"arrival_s": 1}\n[2]\n', "trace:2: must be a JSON object, not [2]"),
     ],
 )
