@@ -18,6 +18,7 @@ from bench.catalog.rows import (
     Gpu,
     HeaderWord,
     MachineKind,
+    MemoryWord,
     RecordField,
     Speed,
     Spelling,
@@ -93,6 +94,12 @@ def read_facts() -> tuple[Fact, ...]:
 def read_header_words() -> tuple[HeaderWord, ...]:
     """The words of which the headers of published tables are made."""
     return _rows(HeaderWord, "header_words.csv")
+
+
+@cache
+def read_memory_words() -> tuple[MemoryWord, ...]:
+    """What published tables call the parts of a memory budget."""
+    return _rows(MemoryWord, "memory_words.csv")
 
 
 @cache

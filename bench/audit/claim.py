@@ -243,6 +243,19 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class BudgetLine:
+    """One number of a memory budget, recomputed: the arithmetic, and the numbers that it holds, by their names.
+
+    `is_other_unit` says that it fits in GB or GiB, whichever is not printed; then the arithmetic names it.
+    """
+
+    arithmetic: str
+    is_wrong: bool
+    is_other_unit: bool
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Claim:
     """One measurement, as claimed."""
 
@@ -266,6 +279,7 @@ class Claim:
     unread: Mapping[str, object] = field(default_factory=dict)
     not_read: tuple[NotRead, ...] = ()
     bounds: tuple[Bound, ...] = ()  # `about 900` also has its number in `said` or `latency_s`
+    budget: tuple[BudgetLine, ...] = ()  # of the memory, as a table states it
     # Where each number of a table stands, by its name as the coverage has it: which table of the file, row, column.
     cells: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     # Codes that must be checkable for the row to be accepted: what this format can give.

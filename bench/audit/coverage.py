@@ -107,6 +107,7 @@ CHECKS: Mapping[str, tuple[FirstOf, ...]] = {
     ev.IMPLIED_OVER_MEDIAN_E2EL: ((("e2el_median",),), _REQUEST_RATE),
     ev.IMPLIED_OVER_MEDIAN_SUM: (_MEDIAN, _REQUEST_RATE),
     ev.MEMORY_FIT_PRINTED: ((("printed_kv_cache_tokens",),),),
+    ev.MEMORY_BUDGET_WRONG: ((("memory_",),),),
     ev.KV_CONCURRENCY_REL: ((("printed_kv_cache_tokens", "printed_kv_max_concurrency"),),),
     ev.COST_RATIO: _COSTS,
     ev.COST_UNIT_RATIO: (*_COSTS, (("usd_per_mtok_unstated",),)),
@@ -165,6 +166,7 @@ def _numbers(claim: Claim) -> Iterator[str]:
     names = (f"{metric}_{statistic}" for metric, known in claim.latency_s.items() for statistic in known)
     yield from (name for name in names if name not in of_bounds)
     yield from of_bounds
+    yield from dict.fromkeys(name for line in claim.budget for name in line.names)
 
 
 def _names_of_bounds(claim: Claim) -> tuple[str, ...]:

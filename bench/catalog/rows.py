@@ -180,6 +180,16 @@ class Fact(CsvRow):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MemoryWord(CsvRow):
+    """What published tables call a part of a memory budget."""
+
+    KEY: ClassVar = ("words",)
+
+    words: str  # in lower case, without the unit
+    part: Literal["weights", "kv", "other", "used", "total", "free", "capacity"]  # a total is of what is used, or there
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordField(CsvRow):
     """A field of a tool's result records, and the number or fact of ours that it is."""
 

@@ -5,7 +5,7 @@ from bench.audit.evidence.cost import cost_identity, token_units
 from bench.audit.evidence.energy import energy_identities
 from bench.audit.evidence.evidence import GroupEvidence, RowEvidence
 from bench.audit.evidence.identities import identities
-from bench.audit.evidence.importer_remarks import remarked
+from bench.audit.evidence.importer_remarks import budgeted, remarked
 from bench.audit.evidence.memory import memory_needs
 from bench.audit.evidence.provenance import provenance_conflicts
 from bench.audit.evidence.readings import at_generous_ends, of_exact_numbers, under_every_reading
@@ -17,6 +17,7 @@ from bench.audit.evidence.training import training_shares
 
 ROW_EVIDENCE: tuple[RowEvidence, ...] = (
     remarked,
+    budgeted,
     of_exact_numbers(identities),
     under_every_reading(at_generous_ends(roofline_shares)),
     under_every_reading(at_generous_ends(training_shares)),

@@ -28,3 +28,16 @@ def remarked(claim: Claim, _subject: Subject) -> EvidenceByColumn:
         )
         for code, column in REMARKED.items()
     }
+
+
+def budgeted(claim: Claim, _subject: Subject) -> EvidenceByColumn:
+    """How many numbers of a memory budget do not fit, and how many fit in another unit than is printed."""
+    if not claim.budget:
+        return {}
+    wrong = [line.arithmetic for line in claim.budget if line.is_wrong]
+    other = [line.arithmetic for line in claim.budget if line.is_other_unit]
+    right = [line.arithmetic for line in claim.budget]
+    return {
+        ev.MEMORY_BUDGET_WRONG: Observed(float(len(wrong)), "; ".join(wrong or right)),
+        ev.MEMORY_BUDGET_UNIT: Observed(float(len(other)), "; ".join(other)),
+    }

@@ -73,6 +73,28 @@ IMPORTED_RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        code="memory_budget",
+        column=ev.MEMORY_BUDGET_WRONG,
+        family="arithmetic",
+        passing=ZERO,
+        tolerated=ZERO,
+        sentence="{value:#number does|numbers do} not fit the memory budget",
+        origin=(
+            "arithmetic: used is the sum of the parts and free the rest, in GB or GiB, within half a unit of each last "
+            "digit; weights are parameters x bytes within 5 % (20 % for 4-bit and GGUF), KV within 2 %, cards within "
+            "3 %"
+        ),
+    ),
+    Rule(
+        code="memory_unit",
+        column=ev.MEMORY_BUDGET_UNIT,
+        family="units",
+        passing=ZERO,
+        tolerated=None,
+        sentence="{value:#number fits|numbers fit} the memory budget in another unit than is printed",
+        origin="definition: a GiB is 1.074 GB; tools that print GB often count GiB",
+    ),
+    Rule(
         code="metric_ambiguous",
         column=ev.REMARKED_METRIC_AMBIGUOUS,
         family="units",

@@ -13,9 +13,11 @@ from bench.audit.column_relations import Miss
 from bench.errors import UnreadableResultError
 from catalog.read import read_names
 from warehouse.importers.claims_table.arithmetic import misses_of
+from warehouse.importers.claims_table.budgets import budgets_of
 from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
 from warehouse.importers.claims_table.columns import COLUMNS
-from warehouse.importers.claims_table.facets import facets_of, llama_test
+from warehouse.importers.claims_table.described import claims_without_metric, has_digit, of_table
+from warehouse.importers.claims_table.facets import llama_test
 from warehouse.importers.claims_table.facts import wrong_facts
 from warehouse.importers.claims_table.plan import LONG, Measure, Plan, plan_of
 from warehouse.importers.claims_table.table import Numbered, claims_of_rows, without_rows
@@ -29,8 +31,6 @@ from warehouse.importers.tables.table import Row, Table
 # Columns of which one makes a text with columns a table of results; a page says by its marks that it has tables.
 _SUBJECT = frozenset({"model", "gpu", "concurrency", "batch", "isl", "osl", "tp", "precision", "num_prompts"})
 _MEASURES_MIN = 2
-# What a caption may state for all rows of its table.
-_OF_TABLE = ("gpu", "model", "precision", "isl", "osl", "tp", "gpu_count")
 
 
 def _recognises(document: Document) -> bool:
@@ -38,13 +38,15 @@ def _recognises(document: Document) -> bool:
         plans = [plan_of(table, document.mapped) for table in document.tables]
     except UnreadableResultError:
         return False
-    return any(_is_of_results(plan) or _is_about_speed(plan.table) for plan in plans)
+    return any(
+        _is_of_results(plan) or _is_about_speed(plan.table) or budgets_of(plan, of_table(plan)) for plan in plans
+    )
 
 
 def _is_about_speed(table: Table) -> bool:
     """Whether a table of a page or report is about speed, although no header names a number of ours: each is named."""
     said = f"{table.caption} {table.heading}"
-    has_numbers = any(_has_digit(cell) for row in table.rows for cell in row.cells[1:])
+    has_numbers = any(has_digit(cell) for row in table.rows for cell in row.cells[1:])
     return bool(said.strip()) and has_numbers and names_speed(" ".join((said, *table.header)))
 
 
@@ -60,8 +62,8 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
         plan = plan_of(with_points(without_gaps(printed)), document.mapped)
         if plan.worth:
             yield from _Reading(document, this, at, plan).claims()
-        elif any(_has_digit(cell) for row in printed.rows for cell in row.cells):
-            yield _without_metric(document, this, plan)
+        elif any(has_digit(cell) for row in printed.rows for cell in row.cells):
+            yield from claims_without_metric(document, this, at, plan)
 
 
 class _Reading:
@@ -71,13 +73,15 @@ class _Reading:
         self.document, self.format, self.at, self.plan = document, this, at, plan
         table = plan.table
         self.is_turned = plan.is_turned
-        self.of_table = _of_table(table, plan)
+        self.of_table = of_table(plan)
         self.misses: dict[int, list[Miss]] = defaultdict(list)
         for miss in misses_of(table):
             self.misses[miss.row].append(miss)
         self.facts: dict[int, list[Miss]] = defaultdict(list)
         for miss in wrong_facts(plan):
             self.facts[miss.row].append(miss)
+        # A row has one budget; tables with a metric have no other.
+        self.budgets = {place[0]: each for each in budgets_of(plan, self.of_table) for place in each.cells.values()}
 
     def claims(self) -> Iterator[Claim]:
         if self.plan.is_long:
@@ -107,7 +111,7 @@ class _Reading:
         filled = [cell for cell in cells if cell[1]["value"]] or (cells[:1] if not stated else [])
         if not filled:
             return
-        others = tuple(self._not_read(row))
+        others = tuple(self._not_read(down, row))
         for claim in claims_of_rows(filled, others, self.document, self.format):
             places = {name: self._place(down, each.at) for each in measures for name in _names_of(each, row)}
             yield self._completed(claim, down, places, self._conflicts(row))
@@ -126,11 +130,11 @@ class _Reading:
         grouped: dict[tuple[str, ...], list[Numbered]] = defaultdict(list)
         others: dict[tuple[str, ...], tuple[NotRead, ...]] = {}
         varied = LONG | {"unit", "notes", "spread", "n"}
-        for row in self.plan.table.rows:
+        for down, row in enumerate(self.plan.table.rows):
             base = self._configuration(row)
             key = tuple(value for name, value in base.items() if name not in varied)
             grouped[key].append((row.line, base))
-            others.setdefault(key, tuple(self._not_read(row)))
+            others.setdefault(key, tuple(self._not_read(down, row)))
         for key, rows in grouped.items():
             yield from claims_of_rows(rows, others[key], self.document, self.format)
 
@@ -152,16 +156,17 @@ class _Reading:
                 pairs.append(Pair("label", one, other, f"columns {header[first]} / {header[at]}"))
         return tuple(pairs)
 
-    def _not_read(self, row: Row) -> Iterator[NotRead]:
+    def _not_read(self, down: int, row: Row) -> Iterator[NotRead]:
+        budgeted = set(self.budgets[down].cells.values()) if down in self.budgets else set()
         for at, each in self.plan.others.items():
-            if row.cells[at]:
+            if row.cells[at] and (down, at) not in budgeted:
                 yield replace(each, value=row.cells[at])
 
     def _summary(self, down: int, row: Row) -> Claim:
         """A row of totals or means: no measurement; its numbers are held against the other rows."""
         header = self.plan.table.header
         why = f"the row {row.cells[0]!r} sums up other rows, and is held against them"
-        cells = [NotRead("value", header[at], cell, why) for at, cell in enumerate(row.cells) if _has_digit(cell)]
+        cells = [NotRead("value", header[at], cell, why) for at, cell in enumerate(row.cells) if has_digit(cell)]
         lineage = self.format.lineage(self.document, f"line {row.line}")
         claim = Claim(lineage, label=row.cells[0], not_read=tuple(cells), required=self.format.required)
         return self._completed(claim, down, {}, ())
@@ -177,12 +182,15 @@ class _Reading:
             for code, misses in (("table_arithmetic", self.misses), ("fact_conflict", self.facts))
             for miss in misses.get(down, ())
         )
+        budget = self.budgets.get(down)
+        budgeted = {name: self._place(*place) for name, place in budget.cells.items()} if budget else {}
         return replace(
             claim,
             lineage=replace(lineage, place=f"{sheet}{lineage.place}{title}"),
             remarks=(*claim.remarks, *missed),
             pairs=(*claim.pairs, *pairs),
-            cells={**places, **self._missed(down)},
+            budget=budget.lines if budget else (),
+            cells={**places, **self._missed(down), **budgeted},
         )
 
     def _missed(self, down: int) -> dict[str, tuple[int, int, int]]:
@@ -191,46 +199,6 @@ class _Reading:
 
     def _place(self, down: int, at: int) -> tuple[int, int, int]:
         return (self.at, at - 1, down + 1) if self.is_turned else (self.at, down, at)
-
-
-def _without_metric(document: Document, this: Format, plan: Plan) -> Claim:
-    """A table with numbers of which none is one of ours, each named."""
-    table = plan.table
-    found = [
-        replace(each, value=cell)
-        for at, each in plan.others.items()
-        for cell in dict.fromkeys(row.cells[at] for row in table.rows)
-        if _has_digit(cell)
-    ]
-    why = "it describes a configuration, and no column of the table is a metric"
-    found += [
-        NotRead("column", table.header[at], cell, why)
-        for at in (*plan.columns.values(), *plan.twins)
-        for cell in dict.fromkeys(row.cells[at] for row in table.rows)
-        if _has_digit(cell)
-    ]
-    wrong = tuple(
-        Remark("fact_conflict", f"{document.name} line {table.rows[miss.row].line}: {miss.arithmetic}")
-        for miss in wrong_facts(plan)
-    )
-    place = f"{table.place} " if table.place else ""
-    label = table.caption[:80] or table.heading[:80]
-    lineage = this.lineage(document, f"{place}line {table.rows[0].line}")
-    return Claim(lineage, label=label, remarks=wrong, not_read=tuple(found), required=this.required)
-
-
-def _of_table(table: Table, plan: Plan) -> dict[str, str]:
-    """What caption and heading state for every row, in columns that the table does not have."""
-    known = set(plan.columns) | {name for each in plan.measures for name in each.stated}
-    found: dict[str, str] = {}
-    for text in (table.caption, table.heading):
-        stated, _ = facets_of(text)
-        found |= {name: stated[name] for name in _OF_TABLE if name in stated and name not in known | found.keys()}
-    if "gpu" in known:
-        found.pop("gpu_count", None)
-    if "url_or_title" not in known:
-        found["url_or_title"] = " ".join(text for text in (table.heading, table.caption) if text)
-    return found
 
 
 def _agree(name: str, one: str, other: str) -> bool:
@@ -259,10 +227,6 @@ def _names_of(measure: Measure, row: Row) -> Iterator[str]:
 
 def _unit_of(measure: Measure, row: Row) -> str:
     return measure.unit if measure.unit_at is None else row.cells[measure.unit_at]
-
-
-def _has_digit(text: str) -> bool:
-    return any(letter.isdigit() for letter in text)
 
 
 FORMAT = Format("table", 1, _recognises, _read, frozenset({"failed_not_zero"}))
