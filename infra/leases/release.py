@@ -150,9 +150,7 @@ def release_lease(
     lease itself is passed instead of its id.
     """
     lease_id = lease if isinstance(lease, str) else lease.lease_id
-    if isinstance(lease, Lease):
-        _require_attempt(ledger, lease)
-    lease = _read_again(ledger, lease)
+    lease = _read_again(ledger, lease) if isinstance(lease, str) else _same_attempt(ledger, lease)
     with suppress(CloudError):  # it is requested again before anything is concluded
         require_account(cloud, lease)
     with suppress(LedgerError):
@@ -170,20 +168,22 @@ def release_lease(
     require_account(cloud, lease)
     gone_at = max(target.absent_since or clock.now() for target in targets)
     ledger.mark_gone(lease_id, gone_at, lease.attempt)
-    _require_attempt(ledger, lease)
+    _same_attempt(ledger, lease)
     sweep(cloud, clock, lease_id)
     ledger.mark_released(lease_id, lease.attempt)
     remove_tags_of(cloud, [*(target.name for target in targets if target.name), *_earlier_names(ledger, lease_id)])
     return _read_again(ledger, replace(lease, state="released", released_at=gone_at))
 
 
-def _require_attempt(ledger: Ledger, lease: Lease) -> None:
-    """Raise LeaseInUseError where a later attempt than that of this reading of a lease has begun."""
-    attempt = _read_again(ledger, lease).attempt
-    if attempt != lease.attempt:
+def _same_attempt(ledger: Ledger, lease: Lease) -> Lease:
+    """A lease as it is now; raises LeaseInUseError where a later attempt than that of this reading has begun."""
+    now = _read_again(ledger, lease)
+    if now.attempt != lease.attempt:
         raise LeaseInUseError(
-            f"lease {lease.lease_id} is in use: its night makes attempt {attempt}, and attempt {lease.attempt} is over"
+            f"lease {lease.lease_id} is in use: its night makes attempt {now.attempt}, and attempt {lease.attempt} is "
+            "over"
         )
+    return now
 
 
 def require_account(cloud: Cloud, lease: Lease) -> None:
@@ -232,14 +232,17 @@ def _read_again(ledger: Ledger, lease: Lease | str) -> Lease:
 
 
 def targets_of(ledger: Ledger, lease: Lease) -> list[ReleaseTarget]:
-    """Whatever a lease may have rented: its machine, and that of every attempt with an unknown outcome."""
+    """Whatever a lease may have rented: its machine, and that of every earlier attempt with an unknown outcome.
+
+    A later attempt than this reading of the lease is its night's, which is at work.
+    """
     known = {lease.machine_id} if lease.machine_id else set() if lease.name else {lease.lease_id}
     tries: list[Attempt] = []
     with suppress(LedgerError):
         tries = ledger.attempts(lease.lease_id)
     doubtful = [try_ for try_ in tries if try_.outcome in (None, "unanswered")]
     others = [ReleaseTarget({try_.machine_id} if try_.machine_id else set(), try_.name) for try_ in doubtful
-              if try_.attempt != lease.attempt]  # fmt: skip
+              if try_.attempt < lease.attempt]  # fmt: skip
     return [ReleaseTarget(known, lease.name or None), *others]
 
 

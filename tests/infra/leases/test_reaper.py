@@ -280,6 +280,26 @@ def test_a_lease_whose_night_rents_again_while_it_is_released_stays_open_with_it
         release_lease(rig.cloud, rig.ledger, rig.clock, lease)
 
 
+def test_a_machine_that_its_night_just_requested_outlives_the_release_of_the_attempt_before(rig: Rig) -> None:
+    lease = rig.take(minutes=30)
+    rig.clock.sleep(2400)
+    later = str(MachineName(lease.lease_id, 2, rig.clock.now() + timedelta(hours=1)))
+    again = Intent(lease.night, lease.cloud, 2.0, rig.clock.now() + timedelta(hours=1), name=later, attempt=2)
+
+    def rent_again(request: Request) -> None:
+        if request.path == "/v2/account":  # after the lease was read, before its machines are deleted
+            rig.emulator.api.before_reply = None
+            rig.ledger.intend(lease.lease_id, again)
+            plant(rig, later)
+
+    rig.emulator.api.before_reply = rent_again
+    reaped = rig.reap(cloud=rig.cloud_with(rig.emulator.token))  # which has not asked for its account yet
+
+    assert (reaped.released, rig.billing()) == ([lease.machine_id], [later])
+    assert rig.ledger.lease(lease.lease_id).state == "intended"
+    release_lease(rig.cloud, rig.ledger, rig.clock, lease.lease_id)
+
+
 def test_recorded_leases_are_released_though_no_list_answers(rig: Rig) -> None:
     lease = rig.take()
     rig.ledger.mark_releasing(lease.lease_id)
