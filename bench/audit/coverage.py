@@ -63,12 +63,14 @@ _DERIVED: tuple[FirstOf, ...] = (
     (("output_per_gpu_tok_per_s", "output_throughput_tok_per_s"),),
     (("total_per_gpu_tok_per_s", "total_throughput_tok_per_s"),),
     (("input_throughput_tok_per_s", "output_throughput_tok_per_s", "total_throughput_tok_per_s"),),
-    (("input_throughput_tok_per_s", "e2el_mean"), ("total_throughput_tok_per_s", "e2el_mean")),  # of a fixed batch
+    (("input_throughput_tok_per_s", "e2el_mean"), ("total_throughput_tok_per_s", "e2el_mean")),
 )
 _THROUGHPUT: FirstOf = (
     ("output_throughput_tok_per_s", "total_output_tokens", "duration_s"),
-    ("output_throughput_tok_per_s", "e2el_mean"),  # of a fixed batch
+    ("output_throughput_tok_per_s", "e2el_mean"),
 )
+# Only in a fixed batch does a rate follow from the latency.
+_OF_BATCH = frozenset((f"{which}_throughput_tok_per_s", "e2el_mean") for which in ("input", "output", "total"))
 _STATISTICS: tuple[FirstOf, ...] = ((("ttft_",),), (("tpot_",),), (("itl_",),), (("e2el_",),))
 _COSTS: tuple[FirstOf, ...] = (
     (("usd_per_mtok_input",),),
@@ -152,7 +154,7 @@ def coverage_of(claim: Claim, evidence: EvidenceByColumn) -> Coverage:
         name
         for column in known
         for first in CHECKS.get(column, ())
-        for name in _used(first, read if column in _OF_BOUNDS else exact)
+        for name in _used(first, read if column in _OF_BOUNDS else exact, is_batch=bool(claim.asked.batch))
     )
     lacking = [each.what for column in CHECKS if isinstance(each := evidence.get(column), MissingInput)]
     is_complete = checked.issuperset(read)
@@ -177,8 +179,8 @@ def _is_known(evidence: Observed | MissingInput | None) -> bool:
     return isinstance(evidence, Observed) and not math.isnan(evidence.value)
 
 
-def _used(first: FirstOf, read: tuple[str, ...]) -> Iterator[str]:
-    for together in first:
+def _used(first: FirstOf, read: tuple[str, ...], *, is_batch: bool) -> Iterator[str]:
+    for together in (each for each in first if is_batch or each not in _OF_BATCH):
         found = [[name for name in read if _is_named(name, wanted)] for wanted in together]
         if all(found):
             yield from (name for names in found for name in names)

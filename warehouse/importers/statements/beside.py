@@ -20,6 +20,7 @@ from warehouse.importers.statements.logs import captures, logs
 from warehouse.importers.statements.prose import without_tags
 from warehouse.importers.statements.recompute import with_sentences
 from warehouse.importers.statements.stated import TEXT_MAX, Stated
+from warehouse.importers.tables.workbook import is_workbook
 
 _BESIDE = (".log", ".txt", ".sh")
 _SNIFFED_MAX = 16
@@ -77,6 +78,9 @@ def _of_parts(document: Document, claims: Iterator[Claim]) -> Iterator[Claim]:
 
 
 def _is_page(document: Document) -> bool:
+    """Whether words stand around the tables of a text; the sheets of a workbook have titles only."""
+    if is_workbook(document.data):
+        return False
     try:
         return any(table.caption or table.heading for table in document.tables)
     except NightbenchError:
