@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -20,6 +21,7 @@ from bench.suite.traces.row import json_lines, seconds, tokens
 LogKind = Literal["otel", "gateway"]
 BYTES_PER_TOKEN = 4  # the usual guess for text without a tokenizer at hand
 NS_PER_S = 1_000_000_000
+LATEST_S = 1e11  # the year 5138: what is later counts a smaller unit than seconds
 _INPUTS = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 _OUTPUTS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 _TEXTS = ("gen_ai.input.messages", "gen_ai.prompt")
@@ -40,7 +42,7 @@ def read_otel(lines: Iterable[str], where: str) -> Iterator[Logged]:
     """The spans of an export in OTLP's JSON, one document in each line, that count input tokens (`gen_ai.usage.*`)."""
     for at, document in json_lines(lines, where):
         for span in _spans(document, at):
-            found = {one.get("key"): _value(one.get("value")) for one in span.get("attributes") or ()}
+            found = _attributes(span)
             given = next((found[name] for name in _INPUTS if name in found), None)
             if given is not None:
                 output = next((found[name] for name in _OUTPUTS if name in found), None)
@@ -52,12 +54,22 @@ def read_otel(lines: Iterable[str], where: str) -> Iterator[Logged]:
 
 
 def _spans(document: Mapping[str, Any], at: str) -> Iterator[Mapping[str, Any]]:
-    try:
-        for resource in document["resourceSpans"]:
-            for scope in resource["scopeSpans"]:
-                yield from scope["spans"]
-    except (KeyError, TypeError) as error:
-        raise SuiteError(f"{at}: not an export of spans in OTLP's JSON: {error!r}") from error
+    found: list[Any] = [document]
+    for name in ("resourceSpans", "scopeSpans", "spans"):
+        lists = [one.get(name) if isinstance(one, dict) else None for one in found]
+        if not all(isinstance(one, list) for one in lists):
+            raise SuiteError(
+                f"{at}: not an export of spans in OTLP's JSON: {name} must be a list, in each of its places"
+            )
+        found = [one for inner in lists for one in inner]
+    yield from (one for one in found if isinstance(one, dict))
+
+
+def _attributes(span: Mapping[str, Any]) -> dict[str, object]:
+    """The values of a span's attributes by their keys; what does not have that form counts nothing."""
+    found = span.get("attributes")
+    pairs = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return {str(one.get("key")): _value(one.get("value")) for one in pairs}
 
 
 def _value(found: object) -> object:
@@ -87,13 +99,15 @@ def _text(found: object) -> str:
 
 
 def _time_s(found: object, at: str) -> float:
+    """Seconds of the Unix epoch, from a date in words or from the epoch's seconds, milli-, micro- or nanoseconds."""
     if isinstance(found, str):
-        try:
+        with suppress(ValueError):
             time = datetime.fromisoformat(found)
-        except ValueError:
-            return seconds(found, "the time", at)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    return seconds(found, "the time", at)
+            return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    time_s = seconds(found, "the time", at)
+    while time_s >= LATEST_S:
+        time_s /= 1000
+    return time_s
 
 
 def _blocks(text: str) -> tuple[bytes, ...]:

@@ -65,7 +65,9 @@ def replayed(rows: Iterable[TraceRow], where: str, window: Window) -> tuple[Repl
         is_new = row.session is None or (row.session not in sessions and row.at_s is not None)
         if is_new:
             number = None if row.session is None else len(sessions)
-            session = sessions[row.session or next(names)] = _Session(at_s / window.speed, number)
+            session = sessions[next(names) if row.session is None else row.session] = _Session(
+                at_s / window.speed, number
+            )
         elif row.session in sessions:
             session = sessions[row.session]
         else:

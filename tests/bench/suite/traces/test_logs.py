@@ -51,6 +51,8 @@ def test_a_log_becomes_a_trace_in_order_of_time_without_its_text(kind: LogKind) 
         ("gateway", {"usage": {"prompt_tokens": 5, "completion_tokens": 2}}, "log:1: the time must be a number"),
         ("gateway", {"time": 1, "usage": {"prompt_tokens": -5}}, "log:1: usage.prompt_tokens must be"),
         ("otel", {"spans": []}, "log:1: not an export of spans"),
+        ("otel", {"resourceSpans": [3]}, "log:1: not an export of spans"),
+        ("otel", {"resourceSpans": [{"scopeSpans": {}}]}, "log:1: not an export of spans"),
     ],
 )
 def test_what_is_not_such_a_log_is_refused_with_its_line(kind: LogKind, row: dict[str, Any], said: str) -> None:
@@ -58,3 +60,17 @@ def test_what_is_not_such_a_log_is_refused_with_its_line(kind: LogKind, row: dic
         list(LOGS[kind](iter([json.dumps(row)]), "log"))
 
     assert str(caught.value).startswith(said)
+
+
+def test_a_span_of_another_form_counts_nothing() -> None:
+    one = span(7, "One.", 600)
+    one["resourceSpans"][0]["scopeSpans"][0]["spans"] += ["text", {"attributes": {}}, {"attributes": [3, {"key": []}]}]
+
+    assert [found.at_s for found in LOGS["otel"](iter([json.dumps(one)]), "log")] == [7]
+
+
+@pytest.mark.parametrize("per_s", [1, 10**3, 10**6, 10**9])
+def test_a_time_of_a_gateway_is_in_seconds_or_a_smaller_unit(per_s: int) -> None:
+    row = {"created": 1_795_000_000 * per_s, "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+
+    assert [found.at_s for found in LOGS["gateway"](iter([json.dumps(row)]), "log")] == [1_795_000_000]

@@ -105,8 +105,9 @@ def test_a_window_begins_later_and_runs_faster() -> None:
     assert [(one.at_s, one.input_tokens) for one in made] == [(0.0, 1024), (0.25, 600)]
 
 
-def test_turns_of_a_session_are_side_by_side_and_hold_what_came_before() -> None:
-    made = replay(SESSIONS, Window(4, 2048, 128, speed=2.0), "aiperf")
+@pytest.mark.parametrize("name", ["a", ""])
+def test_turns_of_a_session_are_side_by_side_and_hold_what_came_before(name: str) -> None:
+    made = replay(SESSIONS.replace('"a"', f'"{name}"'), Window(4, 2048, 128, speed=2.0), "aiperf")
 
     assert [(one.session, one.turn, one.at_s, one.pause_s) for one in made] == [
         (0, 0, 0.0, 0.0),
