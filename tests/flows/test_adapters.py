@@ -27,7 +27,7 @@ def test_an_adapter_in_whose_place_the_base_model_answers_is_found(
     used, top, found = row_of(house, "adapters_used", "adapter_top_share", "adapters_like_base")
     assert (used, found) == (2, alike)
     assert isinstance(top, float)
-    assert 0.5 < top < 0.85  # two thirds by Zipf's law
+    assert 0.5 <= top < 0.95  # of two, drawn by Zipf's law: two thirds, give or take a few of 40 requests
 
 
 def test_an_adapter_that_the_server_does_not_know_is_a_sentence(house: NightFixture, start_truth: StartTruth) -> None:

@@ -231,7 +231,9 @@ def test_a_run_that_was_taken_and_never_started_is_scheduled_again_for_the_time_
     titles = [one.title for one in faults_of_nights(nights, now + timedelta(hours=1))]
     assert sum("has not begun" in title for title in titles) == 1
     assert early == []
-    assert late == [f"flow run {taken.name} was taken by a worker that never started it: it is scheduled again"]
+    # The schedule of another test goes on, and its runs may be pending too.
+    ours = [line for line in late if taken.name in line or running.name in line]
+    assert ours == [f"flow run {taken.name} was taken by a worker that never started it: it is scheduled again"]
     assert after.state is not None
     assert after.state.is_scheduled()
     assert after.state.state_details.scheduled_time == taken.expected_start_time

@@ -56,7 +56,7 @@ def read_otel(lines: Iterable[str], where: str) -> Iterator[Logged]:
 def _spans(document: Mapping[str, Any], at: str) -> Iterator[Mapping[str, Any]]:
     found: list[Any] = [document]
     for name in ("resourceSpans", "scopeSpans", "spans"):
-        lists = [one.get(name) if isinstance(one, dict) else None for one in found]
+        lists: list[Any] = [one.get(name) if isinstance(one, dict) else None for one in found]
         if not all(isinstance(one, list) for one in lists):
             raise SuiteError(
                 f"{at}: not an export of spans in OTLP's JSON: {name} must be a list, in each of its places"

@@ -31,7 +31,7 @@ from tests.pairs import IS_SOAK
 from tests.warehouse.folders import Shape, whole_night
 
 NIGHT = "2026-03-01"
-QUICK = RequestLimits(connect_s=1.0, read_s=1.0, tries=3)
+FEW_TRIES = RequestLimits(connect_s=20.0, read_s=20.0, tries=3)
 
 
 @pytest.fixture(autouse=True)
@@ -64,11 +64,11 @@ def _place(bucket: Bucket) -> BucketLocation:
 
 
 def _store(bucket: Bucket) -> ObjectStore:
-    return ObjectStore(_place(bucket), QUICK)
+    return ObjectStore(_place(bucket), FEW_TRIES)
 
 
 def _upload_runs(bucket: Bucket, data: Path, grace_s: float = 30.0) -> list[str]:
-    return upload_runs(partial(ObjectStore, _place(bucket), QUICK), _place(bucket), data, NIGHT, grace_s)
+    return upload_runs(partial(ObjectStore, _place(bucket), FEW_TRIES), _place(bucket), data, NIGHT, grace_s)
 
 
 def _runs(data: Path) -> dict[str, str]:
@@ -431,7 +431,7 @@ def test_a_night_is_fetched_by_an_id_only(bucket: Bucket, tmp_path: Path) -> Non
 def test_a_missing_bucket_is_reported_with_what_to_set(bucket: Bucket, data: Path) -> None:
     nowhere = BucketLocation("another", bucket.endpoint)
 
-    (warning,) = upload_runs(partial(ObjectStore, nowhere, QUICK), nowhere, data, NIGHT, 10.0)
+    (warning,) = upload_runs(partial(ObjectStore, nowhere, FEW_TRIES), nowhere, data, NIGHT, 10.0)
 
     assert "the bucket does not exist: create it, or set NIGHTBENCH_S3_BUCKET" in warning
 
