@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -69,12 +70,17 @@ def require_known(context: ClaimedConfig, where: Callable[[str], str]) -> None:
 
     `where` names the place of a key for the user: `--gpu`, `context.toml: gpu =`.
     """
+    for key, text, near in unknown_names(context):
+        hint = f"; the nearest names are: {', '.join(near)}" if near else ""
+        raise UsageError(f"{where(key)} {text!r} is not in the catalogue{hint}")
+
+
+def unknown_names(config: ClaimedConfig) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Each GPU, model or precision that is not in the catalogue: its key, the name, and the nearest names."""
     for key, (kind, find) in _named_things().items():
-        text = getattr(context, key)
+        text = getattr(config, key)
         if text is not None and not find(text):
-            near = read_names().nearest(kind, text)
-            hint = f"; the nearest names are: {', '.join(near)}" if near else ""
-            raise UsageError(f"{where(key)} {text!r} is not in the catalogue{hint}")
+            yield key, text, _nearest(kind, text)
 
 
 def in_context(claim: Claim, context: ClaimedConfig) -> Claim:
@@ -89,6 +95,11 @@ def in_context(claim: Claim, context: ClaimedConfig) -> Claim:
 
 _Kind = Literal["gpu", "model", "precision"]
 _Find = Callable[[str], object]
+
+
+@cache  # ten thousand claims name a dozen of them
+def _nearest(kind: _Kind, text: str) -> tuple[str, ...]:
+    return read_names().nearest(kind, text)
 
 
 def _named_things() -> dict[str, tuple[_Kind, _Find]]:

@@ -221,7 +221,8 @@ def _finding_values(finding: "Finding") -> dict[str, Any]:
 
 def _lines(judged: "Judged") -> Iterator[str]:
     lineage = judged.claim.lineage
-    yield " ".join(part for part in (f"{judged.verdict:9}", lineage.file, lineage.place, judged.claim.label) if part)
+    row = " ".join(part for part in (f"{judged.verdict:9}", lineage.file, lineage.place, judged.claim.label) if part)
+    yield "; ".join((row, *_unknown(judged)))
     for finding in judged.findings:
         if finding.status in ("FAIL", "WARN"):
             yield f"  {finding.status:5} {finding.code}: {finding.message}{_arithmetic(finding)}"
@@ -234,6 +235,15 @@ def _lines(judged: "Judged") -> Iterator[str]:
             unclear.setdefault(finding.message.removeprefix("not checkable: "), set()).add(finding.code)
     for why, codes in unclear.items():
         yield f"  not checkable: {', '.join(sorted(codes))}: {why}"
+
+
+def _unknown(judged: "Judged") -> Iterator[str]:
+    """Each name of the row that is not in the catalogue, with the nearest of those that are."""
+    from warehouse.context import unknown_names  # noqa: PLC0415
+
+    for key, name, near in unknown_names(judged.claim.asked):
+        hint = f" (nearest: {', '.join(near)})" if near else ""
+        yield f"{key} {name!r} is not in the catalogue{hint}"
 
 
 def _arithmetic(finding: "Finding") -> str:

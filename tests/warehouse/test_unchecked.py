@@ -174,6 +174,29 @@ def test_an_option_that_the_catalogue_lacks_names_the_nearest(table: Path, optio
     assert near in str(failed)
 
 
+@pytest.mark.parametrize(
+    ("printed", "unknown", "said"),
+    [
+        ("H100 SXM", "MI301X", "gpu 'MI301X' is not in the catalogue (nearest: MI3"),
+        (
+            "Llama-3.3-70B",
+            "Llama-3.3-71B",
+            "model 'meta-llama/Llama-3.3-71B-Instruct' is not in the catalogue (nearest: Lla",
+        ),
+        ("FP16", "FP17", "precision 'fp17' is not in the catalogue (nearest: fp"),
+    ],
+)
+def test_a_printed_name_that_the_catalogue_lacks_names_the_nearest_on_the_line_of_the_verdict(
+    table: Path, printed: str, unknown: str, said: str
+) -> None:
+    table.write_text(HEAD + KNOWN.replace(printed, unknown))
+
+    first = run(str(table))[1].splitlines()[0]
+
+    assert first.startswith(("accepted", "suspect", "rejected", "unchecked"))
+    assert said in first
+
+
 def test_an_option_that_names_several_cards_is_no_error(table: Path) -> None:
     assert run(str(table), "--gpu", "H100")[0] == 1
 
