@@ -1,5 +1,8 @@
 """An engine's server and its model as found on the machine, not as requested."""
 
+from datetime import datetime
+from typing import Literal
+
 from pydantic import Field
 
 from bench.frozen import StoredValue
@@ -39,6 +42,36 @@ class EndpointFacts(StoredValue):
     known: Endpoint = Endpoint()  # as the suite says it
 
 
+CompileCache = Literal["cold", "warm", "mixed"]
+
+
+class StartPhases(StoredValue):
+    """Where the time of a server's start went, in seconds; None: the log does not show the phase.
+
+    The phases follow one another. All but the last are the engine's own times, from its log: `import` lasts from the
+    start of the process until it loads the model, `weights` reads them, `device` is the rest of loading, `warmup` is
+    profiling, the KV cache and a first run. `first_answer` is our own time of the first completion.
+    """
+
+    started_at: datetime
+    import_s: float | None = None
+    download_s: float | None = None
+    weights_s: float | None = None
+    device_s: float | None = None
+    compilation_s: float | None = None
+    graph_capture_s: float | None = None
+    warmup_s: float | None = None
+    first_answer_s: float | None = None
+    compile_cache: CompileCache | None = None  # None: nothing was compiled, or the log does not say
+    unread: tuple[str, ...] = ()  # a sentence for each line that says nothing possible
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """The seconds of each phase that is known, in their order, by names such as `weights_s`."""
+        found = {name: getattr(self, name) for name in type(self).model_fields if name.endswith("_s")}
+        return {name: value for name, value in found.items() if value is not None}
+
+
 class ServerFacts(StoredValue):
     """The engine as found: read from the running process, not from the suite."""
 
@@ -55,6 +88,7 @@ class ServerFacts(StoredValue):
     image_digest: str | None = None
     attention_backend: str | None = None  # as the engine logs it; None: no such line, or not read
     parallel: ParallelSizes | None = None  # None: from before 2026-11-23; the argv says it too
+    start: StartPhases | None = None  # None: from before 2026-11-26, or of a server that is not ours
 
 
 class Weights(StoredValue):

@@ -18,6 +18,7 @@ from bench.audit.reconcile import cached_diff, reconciled, server_counts
 from bench.audit.repetition import repetition_evidence
 from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence, rule
 from bench.audit.speculation import speculation_evidence
+from bench.audit.start import start_evidence
 from bench.client_error.envelope import calibrated_share
 from bench.engines.by_name import ENGINES
 from bench.loadgen.report import LoadReport, PlannedTokens
@@ -75,6 +76,7 @@ def evidence(
     columns |= _client(record, report)
     columns |= host_use(record)
     columns |= changes(record)
+    columns |= start_evidence(record)
     return with_lacking(record, columns)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from bench.engines import llama_cpp, sglang, vllm
 from bench.engines.failures import Failure, FailureClass
 from bench.engines.module import EngineModule
+from bench.engines.start_lines import StartLog
 from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
 
@@ -28,6 +29,7 @@ RUNG_FLAGS: Mapping[str, str] = {}
 LADDER: tuple[Rung, ...] = ()
 FINISH_REASONS = vllm.FINISH_REASONS
 READY_LINE = ""
+START_LOG = StartLog()
 COMPILING = r"(?!)"
 FAILURES: tuple[FailureClass, ...] = ()
 SAMPLED = {ours: theirs for engine in _KNOWN for ours, theirs in engine.SAMPLED.items()}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.engines import failures, prometheus
+from bench.engines import failures, prometheus, start_lines
 from bench.engines.config import parse_flags, whole_number
 from bench.engines.failures import Failure, FailureClass
 from bench.engines.module import WeightsFormat
@@ -47,6 +47,7 @@ RUNG_FLAGS = {
 LADDER: tuple[Rung, ...] = ()
 FINISH_REASONS = ()  # its counters have no reasons
 READY_LINE = "listening on http://"
+START_LOG = start_lines.LLAMA_CPP
 COMPILING = r"(?!)"  # it compiles nothing at its start
 _READ = "read in the source of llama.cpp 0.5.0-dev"
 

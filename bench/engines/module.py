@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from bench.engines.failures import Failure, FailureClass
+from bench.engines.start_lines import StartLog
 from bench.suite.ladder import Rung
 from bench.suite.scenario import Scenario
 
@@ -82,6 +83,11 @@ class EngineModule(Protocol):
     @property
     def COMPILING(self) -> str:  # noqa: N802 - a constant of the module
         """What each log line of a server matches that compiles kernels, as a regular expression."""
+        ...
+
+    @property
+    def START_LOG(self) -> StartLog:  # noqa: N802 - a constant of the module
+        """What its log says of the phases of its start."""
         ...
 
     @property

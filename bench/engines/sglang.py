@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.engines import failures, prometheus
+from bench.engines import failures, prometheus, start_lines
 from bench.engines.config import parse_flags, whole_number
 from bench.engines.failures import Failure, FailureClass
 from bench.engines.module import WeightsFormat
@@ -42,6 +42,7 @@ RUNG_FLAGS = {
 LADDER = (Rung(gpu_memory_utilization=0.8), Rung(gpu_memory_utilization=0.7, max_num_seqs=64))
 FINISH_REASONS = ()  # its counters have no reasons
 READY_LINE = "The server is fired up and ready to roll!"
+START_LOG = start_lines.SGLANG
 COMPILING = r"\[aiter\] (?:start build|waiting for baton release at|finish build) |Capturing batches"
 QUIET = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"}
 

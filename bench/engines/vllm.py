@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.engines import failures, prometheus, vllm_failures
+from bench.engines import failures, prometheus, start_lines, vllm_failures
 from bench.engines.config import parallel_sizes, parse_flags, whole_number
 from bench.engines.failures import Failure
 from bench.engines.module import WeightsFormat
@@ -43,6 +43,7 @@ RUNG_FLAGS = {
 }
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 READY_LINE = "Application startup complete."
+START_LOG = start_lines.VLLM
 # Each line is a step of compiling kernels at the first start, which may take longer than loading the weights.
 COMPILING = r"\[aiter\] (?:start build|waiting for baton release at|finish build) "
 # What an ordered stop logs first; which of the two processes comes first is a race.

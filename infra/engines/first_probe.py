@@ -7,6 +7,7 @@ request there loses every second one.
 import http.client
 import json
 import select
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -18,11 +19,12 @@ COMPLETIONS = "/v1/completions"
 
 @dataclass(frozen=True)
 class FirstAnswer:
-    """Status, text and headers of the answer, and whether the connection was open LIVES_S after it."""
+    """Status, text and headers of the answer, its seconds, and whether the connection was open LIVES_S after it."""
 
     status: int
     text: str
     keeps_connection: bool
+    took_s: float
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -34,9 +36,11 @@ def stream_once(origin: Origin, model: str, timeout_s: float) -> FirstAnswer:
 
 def send(origin: Origin, path: str, body: Mapping[str, object], timeout_s: float) -> FirstAnswer:
     """Send one request and read all of its answer; OSError if there is no complete answer in time."""
+    began = time.monotonic()
     answer, is_open = origin.send("POST", path, json.dumps(body), timeout_s, _is_open)
+    took_s = max(0.0, time.monotonic() - began - (LIVES_S if is_open else 0.0))  # an open connection was looked at
     headers = {name.lower(): value for name, value in answer.headers}
-    return FirstAnswer(answer.status, origin.text_of(answer), is_open, headers)
+    return FirstAnswer(answer.status, origin.text_of(answer), is_open, took_s, headers)
 
 
 def _is_open(connection: http.client.HTTPConnection) -> bool:

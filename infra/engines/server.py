@@ -1,12 +1,12 @@
 """Start an engine's server on this host, watch it, and stop its whole process tree."""
 
 import http.client
-import json
 import re
 import time
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bench.engines.by_name import ENGINES
 from bench.engines.docker import container_argv
@@ -19,7 +19,7 @@ from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.attached import Attached
 from infra.engines.engine_log import explain_log, read_log
-from infra.engines.first_probe import stream_once
+from infra.engines.first_probe import FirstAnswer, stream_once
 from infra.engines.http_client import Origin
 from infra.engines.kernel_log import KernelMark, mark_kernel
 from infra.engines.orphans import SERVER, end_orphans
@@ -77,6 +77,8 @@ class RunningServer:
     began: KernelMark | None = None  # when it was started
     keeps_connections: bool = True  # as its first answer showed
     attached: Attached | None = None
+    started_at: datetime | None = None  # None: not by us
+    first_answer_s: float | None = None  # its first completion took so long
 
     @property
     def engine_session(self) -> int | None:
@@ -122,19 +124,19 @@ def bring_up(request: ServerRequest, say: Say) -> RunningServer:
     port = request.port or free_port()
     require_free(port)
     request.log.parent.mkdir(parents=True, exist_ok=True)
-    began, mark = time.monotonic(), mark_kernel()
+    began, mark, started_at = time.monotonic(), mark_kernel(), SystemClock().now()
     server = _start_in_container(request, port) if request.engine.image else _start(request, port)
-    server = replace(server, began=mark)
+    server = replace(server, began=mark, started_at=started_at)
     say(f"server {server.pid} is starting on port {port}, log {request.log}")
     try:
-        keeps_connections = _wait_until_ready(server, request, began)
-        server = replace(_with_container_facts(server), keeps_connections=keeps_connections)
+        first = _wait_until_ready(server, request, began)
+        server = replace(_with_container_facts(server), first_answer_s=first.took_s)
     except BaseException:
         stop(server)
         raise
     cold_start_s = time.monotonic() - began
     say(f"server {server.pid} is ready after {cold_start_s:.1f} s")
-    return replace(server, cold_start_s=cold_start_s)
+    return replace(server, cold_start_s=cold_start_s, keeps_connections=first.keeps_connection)
 
 
 def _start(request: ServerRequest, port: int) -> RunningServer:
@@ -182,8 +184,8 @@ def _with_container_facts(server: RunningServer) -> RunningServer:
     return replace(server, image_digest=digest, session=container.main_pid(server.container))
 
 
-def _wait_until_ready(server: RunningServer, request: ServerRequest, began: float) -> bool:
-    """Wait until the server answers; whether it keeps connections."""
+def _wait_until_ready(server: RunningServer, request: ServerRequest, began: float) -> FirstAnswer:
+    """Wait until the server answers; its first answer."""
     patience = StartPatience(request.ready_timeout_s, began)
 
     def is_ready() -> bool:
@@ -212,19 +214,14 @@ def _is_healthy(server: RunningServer) -> bool:
     return status == http.client.OK
 
 
-def _complete_once(server: RunningServer, model: str) -> bool:
+def _complete_once(server: RunningServer, model: str) -> FirstAnswer:
     try:
         first = stream_once(server.origin, model, COMPLETION_TIMEOUT_S)
     except OSError as error:
         raise _failed(ServerStartError, f"the first completion failed ({error})", server) from error
     if first.status != http.client.OK:
         raise ServerStartError(f"the first completion failed with HTTP status {first.status}: {first.text[:500]}")
-    return first.keeps_connection
-
-
-def complete(server: RunningServer, body: dict[str, Any]) -> tuple[int, str]:
-    """Status and text of the response to one completion; OSError if the server does not respond in time."""
-    return ask(server, "POST", "/v1/completions", json.dumps(body), COMPLETION_TIMEOUT_S)
+    return first
 
 
 def ask(

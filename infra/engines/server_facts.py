@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.engines.config import parallel_sizes, parse_flags
+from bench.engines.start_log import TimedStart, read_start
 from bench.foreign_json import count, first, members, parse, text
-from bench.server_facts import ServerFacts
+from bench.server_facts import ServerFacts, StartPhases
 from infra.engines.engine_log import read_log
 from infra.engines.server import RunningServer, ask, died
 
@@ -34,7 +35,19 @@ def look(server: RunningServer) -> ServerFacts:
         image_digest=server.image_digest,
         attention_backend=engine.attention_backend(log),
         parallel=parallel_sizes(parse_flags(server.argv)) if server.attached is None else None,
+        start=_start(server, log),
     )
+
+
+def _start(server: RunningServer, log: str) -> StartPhases | None:
+    """Where the time of its start went, by its log up to the line that means ready; None if we did not start it."""
+    if server.started_at is None or server.cold_start_s is None:
+        return None
+    engine = server.engine.module
+    before, ready, _ = log.partition(engine.READY_LINE)
+    # A process logs the local time, in the time zone of this host.
+    timed = TimedStart(server.started_at.astimezone(), server.cold_start_s, server.first_answer_s)
+    return read_start(before + ready, engine.START_LOG, timed)
 
 
 def _told_kv_cache(server: RunningServer, pages: Mapping[str, dict[str, Any]]) -> int | None:

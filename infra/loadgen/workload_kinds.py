@@ -82,6 +82,17 @@ KINDS: tuple[WorkloadKind, ...] = (
         runs=("tests/flows/test_real_workloads.py::test_n_grams_are_accepted_on_the_real_engine",),
     ),
     WorkloadKind(
+        name="start-up by phase",
+        keys=("engine.flags", "ready_timeout_s"),
+        engines=("vllm", "sglang", "llama.cpp"),
+        metrics=(
+            *("measurements.start_import_s", "measurements.start_weights_s", "measurements.start_warmup_s"),
+            *("measurements.cold_startup_s", "measurements.warm_compilation_s", "start_phases.duration_s"),
+        ),
+        rules=("start_longer_than_measured",),
+        runs=("tests/flows/test_real_engine.py::test_a_night_on_the_real_engine_is_measured_counted_and_audited",),
+    ),
+    WorkloadKind(
         name="recorded arrivals",
         keys=('arrivals = "trace"', "trace"),
         engines=OPENAI_ENGINES,

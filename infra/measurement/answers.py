@@ -1,6 +1,7 @@
 """Send a running server the fixed questions of bench/quality/passage.py, one at a time and without other load."""
 
 import http.client
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,7 +43,7 @@ def _greedy(running: RunningServer, model: str) -> dict[str, Any]:
 
 
 def _answer(running: RunningServer, body: Body) -> str:
-    status, text = server.complete(running, body)
+    status, text = server.ask(running, "POST", "/v1/completions", json.dumps(body), server.COMPLETION_TIMEOUT_S)
     if status != http.client.OK:
         raise UnreadableResultError(f"the server answered with HTTP status {status}: {text[:300]}")
     return text

@@ -70,19 +70,19 @@ Failed core proc(s): {{'EngineCore': 1}}
 """
 
 START_LINES = """\
-(APIServer pid={pid}) INFO 11-21 12:00:00 [utils.py:233] non-default args: {{'model_tag': '{path}', 'port': {port}}}
-(APIServer pid={pid}) INFO 11-21 12:00:00 [model.py:547] Resolved architecture: LlamaForCausalLM
-(APIServer pid={pid}) INFO 11-21 12:00:00 [model.py:1510] Using max model len {context}
-(EngineCore pid={pid}) INFO 11-21 12:00:01 [core.py:93] Initializing a V1 LLM engine (v{version}) with config: \
+(APIServer pid={pid}) INFO {now} [utils.py:233] non-default args: {{'model_tag': '{path}', 'port': {port}}}
+(APIServer pid={pid}) INFO {now} [model.py:547] Resolved architecture: LlamaForCausalLM
+(APIServer pid={pid}) INFO {now} [model.py:1510] Using max model len {context}
+(EngineCore pid={pid}) INFO {now} [core.py:93] Initializing a V1 LLM engine (v{version}) with config: \
 model='{path}', dtype=torch.bfloat16, max_seq_len={context}
-(EngineCore pid={pid}) INFO 11-21 12:00:01 [cpu_model_runner.py:55] Starting to load model {path}...
-(EngineCore pid={pid}) INFO 11-21 12:00:01 [default_loader.py:314] Loading weights took 0.02 seconds
-(EngineCore pid={pid}) INFO 11-21 12:00:01 [cpu_worker.py:120] Explicitly set (1.0/20.34) GiB for KV cache on node 0.
-(EngineCore pid={pid}) INFO 11-21 12:00:01 [kv_cache_utils.py:1229] CPU KV cache size: 524,288 tokens, \
+(EngineCore pid={pid}) INFO {now} [cpu_model_runner.py:55] Starting to load model {path}...
+(EngineCore pid={pid}) INFO {now} [default_loader.py:314] Loading weights took 0.02 seconds
+(EngineCore pid={pid}) INFO {now} [cpu_worker.py:120] Explicitly set (1.0/20.34) GiB for KV cache on node 0.
+(EngineCore pid={pid}) INFO {now} [kv_cache_utils.py:1229] CPU KV cache size: 524,288 tokens, \
 Maximum concurrency for {context:,} tokens per request: {concurrency:.2f}x
-(EngineCore pid={pid}) INFO 11-21 12:00:01 [core.py:214] init engine (profile, create kv cache, warmup model) \
-took 3.43 s
-(APIServer pid={pid}) INFO 11-21 12:00:02 [api_server.py:1900] Starting vLLM server on http://{host}:{port}
+(EngineCore pid={pid}) INFO {now} [core.py:214] init engine (profile, create kv cache, warmup model) \
+took 0.01 s
+(APIServer pid={pid}) INFO {now} [api_server.py:1900] Starting vLLM server on http://{host}:{port}
 """
 
 DEAD_LINE = (
@@ -681,6 +681,7 @@ async def serve(truth: Truth) -> None:
     if "slow_child" in truth.faults:
         subprocess.Popen([sys.executable, "-c", STUBBORN_CHILD])  # noqa: ASYNC220 -- before anything is served
     words = {"path": truth.path, "host": truth.host, "port": truth.port, "context": truth.context, "pid": os.getpid()}
+    words["now"] = time.strftime("%m-%d %H:%M:%S")
     say(START_LINES.format(version=VERSION, concurrency=524_288 / truth.context, **words))
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stopped.wait(), truth.start_s)

@@ -14,6 +14,7 @@ from infra.storage.store import is_whole
 from tests.flows.conftest import ABOUT_SPEED, NightFixture, make_house
 from tests.flows.real_engine import with_python
 from tests.flows.renting import renting
+from warehouse.schema.start_columns import PHASES
 
 pytestmark = [pytest.mark.e2e, pytest.mark.prefect, pytest.mark.timeout(1500)]
 ROOT = Path(__file__).parents[2]
@@ -132,6 +133,12 @@ def test_a_night_on_the_real_engine_is_measured_counted_and_audited(finished: Fi
     by_meter = "run_id IN (SELECT run_id FROM measurements WHERE driver = 'meter')"
     doubts = rows(house, f"SELECT DISTINCT code FROM findings WHERE severity <> 'info' AND {by_meter}")
     assert {row["code"] for row in doubts} <= ABOUT_SPEED
+    # The engine's own times of its start fit into ours, phase by phase; nothing was compiled or captured.
+    (start,) = rows(house, "FROM server_starts WHERE runs >= 3")
+    known = [f"start_{phase}_s" for phase in ("import", "weights", "device", "warmup", "first_answer")]
+    assert {name for name in PHASES if start[name] is not None} == set(known)
+    assert (start["compile_cache"], start["start_not_read"]) == (None, None)
+    assert -1 < float(str(start["start_other_s"])) < float(str(start["cold_start_s"]))
 
 
 def test_torch_in_the_engines_own_environment_measures_the_machine_before_and_after(finished: Finished) -> None:

@@ -10,6 +10,7 @@ from bench.suite.scenario import Scenario
 from bench.suite.workload import Workload
 from catalog.read import find_gpu, find_model
 from warehouse.rows import stack
+from warehouse.rows.start_results import of_start
 from warehouse.rows.workload_results import answers_asked, speculation_asked
 from warehouse.schema.row import Row
 
@@ -97,7 +98,7 @@ def found(record: RunRecord) -> Row:
     if record.server:
         row |= record.server.model_dump(include={"engine_build", "kv_cache_tokens", "cold_start_s", "image_digest"})
         row |= {"engine_version_found": record.server.engine_version}
-        row |= stack.of_server(record.server)
+        row |= stack.of_server(record.server) | of_start(record.server)
         row |= _gpus(record)
     if record.weights:
         row |= {"model_revision": record.weights.revision, "model_sha256": record.weights.sha256}

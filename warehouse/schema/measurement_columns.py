@@ -7,6 +7,7 @@ from warehouse.schema.column import Column
 from warehouse.schema.metric_columns import METRIC_COLUMNS
 from warehouse.schema.session_columns import TRACE_ASKED
 from warehouse.schema.shared_columns import IDS, PRICE, WITHDRAWN
+from warehouse.schema.start_columns import START_COLUMNS
 from warehouse.schema.workload_columns import ANSWERS_ASKED, SPECULATION_ASKED, WORKLOAD_COLUMNS
 
 _LABELS = (
@@ -179,6 +180,7 @@ _FOUND = (
         "s",
         low=0,
     ),
+    *START_COLUMNS,
 )
 
 _LINEAGE = (

@@ -5,6 +5,7 @@ load gives it the same key.
 """
 
 from warehouse.schema.session_columns import SESSION_METRICS
+from warehouse.schema.start_columns import START_METRICS
 from warehouse.schema.workload_columns import WORKLOAD_METRICS
 
 METRICS = (
@@ -37,6 +38,7 @@ METRICS = (
     "e2el_p99_ms",
     "usd_per_mtok_output",
     "cold_start_s",
+    *START_METRICS,
     *WORKLOAD_METRICS,
     *SESSION_METRICS,
 )

@@ -201,6 +201,13 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         ),
         Column("cached_share", "number", "share that the server's answers report to be; NULL if they do not", low=0),
     ),
+    "server_starts": (Column("runs", "integer", "measurements on the server", low=1),),
+    "start_phases": (
+        Column("phase", "text", "phase of the start, as in `start_import_s`"),
+        Column("duration_s", "number", "its duration", "s", low=0),
+        Column("began_at", "moment", "end of the phase before it"),
+        Column("ended_at", "moment", "that moment and the duration"),
+    ),
     "search_repeats": (
         Column("repeats", "integer", "repeats of the search", low=1),
         Column("is_whole", "flag", "whether each repeat found a value"),

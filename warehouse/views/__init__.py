@@ -16,6 +16,7 @@ from bench.trends.series import lower_is_better
 from catalog.read import read_catalog, read_prices
 from warehouse.schema.columns import COLUMNS, TABLES, Table
 from warehouse.schema.star import DIMENSIONS, METRICS
+from warehouse.schema.start_columns import PHASES
 from warehouse.sql import Sql, sql
 from warehouse.views.tables import LakePath, empty_rows, glob_pattern, loose_rows, stored_rows, table_view
 
@@ -49,6 +50,8 @@ QUESTIONS = (
     "searches",
     "search_repeats",
     "sessions",
+    "server_starts",
+    "start_phases",
     "machine_pairs",
     "machine_prices",
     "published",
@@ -155,6 +158,7 @@ def _values() -> dict[str, object]:
         "key": _key,
         "metrics": METRICS,
         "metric_rows": tuple(_metrics()),
+        "start_phases": PHASES,
         "quantiles_975": [t_975(degrees) for degrees in range(1, REPEATS_MAX)],
         "kinds": [(one.cloud, one.kind, one.gpu, one.gpu_count) for one in read_catalog().sizes],
         "listed": tuple(_listed()),

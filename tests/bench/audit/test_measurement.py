@@ -15,7 +15,7 @@ from bench.loadgen.sessions import Sessions
 from bench.quality.answers import agreed_share, fall
 from bench.quality.lm_eval import EarlierScore, fall_se
 from bench.record import Accuracy, Answers, CalibratedLoad, Calibration
-from bench.server_facts import ServerFacts
+from bench.server_facts import ServerFacts, StartPhases
 from bench.steady import PARTS
 from bench.suite.prompts import Prompts
 from bench.suite.quality import Quality
@@ -27,6 +27,7 @@ from tests.bench.builders import (
     CLOSED,
     HOST_USE,
     OPEN,
+    STARTED_AT,
     Measured,
     closed_loop,
     healthy,
@@ -35,7 +36,7 @@ from tests.bench.builders import (
 )
 
 # Columns that say of a run that it has a kind of workload with rules of its own.
-KINDS = {"adapters", "answer_form", "cancelled", "is_speculative", "repeated_e2el_p50_ms"}
+KINDS = {"adapters", "answer_form", "cancelled", "is_speculative", "repeated_e2el_p50_ms", "start_other_s"}
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
 
@@ -376,7 +377,20 @@ def _holding_adapters(*alike: str) -> Mutation:
     return mutate
 
 
+def _starting_for(weights_s: float) -> Mutation:
+    """A server whose own log has so long a phase of its start, which took 12.5 s by our clock."""
+    start = StartPhases(started_at=STARTED_AT, weights_s=weights_s)
+
+    def mutate(run: Measured) -> Measured:
+        assert isinstance(run.record.server, ServerFacts)
+        server = run.record.server.model_copy(update={"start": start})
+        return replace(run, record=run.record.model_copy(update={"server": server}))
+
+    return mutate
+
+
 SPECULATING = _speculating(STEADY)
+STARTED = _starting_for(12.0)(STEADY)
 ADAPTED = _holding_adapters()(STEADY)
 CANCELLING = _cancelling(10, 0.0)(STEADY)
 FORMED = _demanding_form(0.95)(STEADY)
@@ -471,6 +485,7 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("adapter_missing", ADAPTED, _holding_adapters("b")),
     ("cancel_ignored", CANCELLING, lambda _run: _cancelling(10, 1.0)(STEADY)),
     ("answers_invalid", FORMED, _demanding_form(0.89)),
+    ("start_longer_than_measured", STARTED, _starting_for(15.0)),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}
 

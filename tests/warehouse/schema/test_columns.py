@@ -10,6 +10,7 @@ from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 from warehouse.schema.column import Column
 from warehouse.schema.columns import COLUMNS, TABLES, Table, outside_bounds
+from warehouse.schema.start_columns import START_COLUMNS
 from warehouse.schema.workload_columns import ANSWERS_ASKED, SPECULATION_ASKED, WORKLOAD_COLUMNS
 
 # Imports: tests/warehouse/test_imports.py. Scores and expectations: tests/warehouse/judging/. Searches:
@@ -50,6 +51,7 @@ def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSu
     }  # ../rows/test_workload_results.py
     elsewhere |= {rule.column for rule in NIGHT_RULES if rule.only_where in KINDS}
     elsewhere |= set(OF_SESSIONS)  # tests/warehouse/rows/test_session_results.py
+    elsewhere |= {column.name for column in START_COLUMNS}  # tests/warehouse/rows/test_start_results.py
     elsewhere |= {"series_identity"}  # tests/warehouse/trends/test_own_series.py
     missing = [name for name in names if not found[name] and "lm_eval" not in name and name not in elsewhere]
     assert missing == (COMPARED if table == "measurements" else [])

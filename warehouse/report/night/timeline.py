@@ -24,11 +24,14 @@ UNION ALL
 SELECT lease_id, 'billed', NULL, NULL, rented_at, released_at,
     epoch(released_at - rented_at) / 60, usd
 FROM leases WHERE night = {{ night }}
+UNION ALL
+SELECT lease_id, 'start: ' || phase, NULL, NULL, began_at, ended_at, duration_s / 60, NULL
+FROM start_phases WHERE night = {{ night }}
 ORDER BY lease_id, stage <> 'billed', started_at, stage
 """
 BILLED, MEASURE = "billed", "measure"
 LEFT, ROW, TOP = 100, 20, 8
-LANES = 16  # of a machine; the table has every stage
+LANES = 24  # of a machine; the table has every stage
 _MINUTE = 60.0
 _BAR = Markup('<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="13" class="{kind}"><title>{said}</title></rect>')
 

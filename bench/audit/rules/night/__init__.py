@@ -17,6 +17,7 @@ from bench.audit.rules.night.replay import REPLAY_RULES
 from bench.audit.rules.night.requested import REQUESTED_RULES
 from bench.audit.rules.night.server import SERVER_RULES
 from bench.audit.rules.night.speculation import SPECULATION_RULES
+from bench.audit.rules.night.start import START_RULES
 from bench.audit.rules.rule import Rule
 
 NIGHT_RULES: tuple[Rule, ...] = (
@@ -31,6 +32,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     *ANSWER_FORM_RULES,
     *CANCEL_RULES,
     *ADAPTER_RULES,
+    *START_RULES,
     *STATISTICS_RULES,
     *CLIENT_RULES,
     *HOST_RULES,
