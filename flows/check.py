@@ -4,7 +4,7 @@ from prefect import flow, get_run_logger
 
 from flows.deployed import is_deployed
 from flows.ending import end_prefects_thread_at_exit
-from flows.notifying import notify_of_failure
+from flows.notifying import keep_regressions, notify_of_failure
 from flows.prefect_events import emit_changed
 from flows.service.faults import KINDS
 from flows.service.parts import Service
@@ -43,6 +43,7 @@ def find_faults(settings: Settings, say: Say) -> tuple[Event, ...]:
         # Without the server nothing is known of its nights, so that none of these faults is over.
         knows_nights = status.parts.get("server", "running") == "running"
         kinds = [kind for kind in KINDS if kind != MISSED or knows_nights]
+        keep_regressions(settings, say)
         ours = [fault for fault in faults if fault.kind in KINDS]
         emit_changed(tell_standing(settings, kinds, ours, say, is_kept=is_deployed()))
         for fault in faults:

@@ -14,10 +14,11 @@ from flows.prefect_events import emit
 from infra.notices.book import EventBook
 from infra.notices.event import Event
 from infra.notices.send import require_addresses, send_messages, shown
-from infra.notices.tell import addresses, tell, tell_over
+from infra.notices.tell import addresses, is_anybody_told, keep_issues, tell, tell_over
 from infra.reporting import Say
 from infra.settings import Settings
 from tasks.night_notice import change_events, night_event
+from tasks.regressions import REGRESSION, standing_regressions
 
 HEARTBEAT_S = 10.0
 
@@ -46,14 +47,27 @@ def notify_of_night(settings: Settings, what: str, say: Say) -> Iterator[NightNo
 
 def notify_of_cause(settings: Settings, what: str, night: NightRecord, event_id: str, say: Say) -> None:
     """Send the message of a night again, now with the cause of one of its events, which is an event of Prefect, too."""
-    if not addresses(settings) and not is_deployed():
+    if not is_anybody_told(settings) and not is_deployed():
         return
     try:
+        keep_regressions(settings, say)
         event = night_event(settings, what, night, None)
         tell(settings, event, say)
         emit(replace(event, key=f"cause.found/{event_id}"))
     except (NightbenchError, OSError) as why:
         say(f"the cause of event {event_id} was not sent: {why}")
+
+
+def keep_regressions(settings: Settings, say: Say) -> None:
+    """Have issues show which regressions stand; the message of the night that found one has it, too."""
+    if settings.tracker_url is None:
+        return
+    try:
+        found = standing_regressions(settings)
+    except NightbenchError as error:
+        say(f"no issue of a regression was written: {error}")
+        return
+    keep_issues(settings, (REGRESSION,), found.events, found.quiet, say)
 
 
 @contextmanager
@@ -72,9 +86,10 @@ def notify_of_failure(settings: Settings, what: str, say: Say) -> Iterator[None]
 def send_test(settings: Settings, say: Say) -> int:
     """Send a test message to each address and return how many took it. Raises UsageError where there is none."""
     urls = addresses(settings)
-    if not urls:
+    if not is_anybody_told(settings):
         raise UsageError(
-            "there is no address: set NIGHTBENCH_NOTIFY_URLS, such as to json://HOST/PATH or ntfys://TOPIC"
+            "there is no address: set NIGHTBENCH_NOTIFY_URLS, such as to json://HOST/PATH or ntfys://TOPIC, or "
+            "NIGHTBENCH_TRACKER_URL"
         )
     require_addresses(urls)
     book = EventBook(settings.data.absolute(), urls)
@@ -86,9 +101,10 @@ def send_test(settings: Settings, say: Say) -> int:
 
 
 def _notify(settings: Settings, what: str, night: NightRecord | None, error: Exception | None, say: Say) -> None:
-    if not addresses(settings) and settings.heartbeat_url is None and not is_deployed():
+    if not is_anybody_told(settings) and settings.heartbeat_url is None and not is_deployed():
         return
     try:
+        keep_regressions(settings, say)
         event = night_event(settings, what, night, error)
         tell(settings, event, say)
         if event.urgency == "know":

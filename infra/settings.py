@@ -49,6 +49,8 @@ class Settings(StorageSettings):
     pages_url: str | None = None  # where people open the pages of nights; `nightbench up` sets it for its worker
     notify_urls: Annotated[tuple[SecretStr, ...], NoDecode] = ()  # of apprise; each may hold a password
     heartbeat_url: SecretStr | None = None  # called after each night without rejected or failed runs
+    tracker_url: str | None = None  # of a project in the API of GitHub or GitLab, whose issues show what lasts
+    tracker_token: SecretStr | None = None
     late_hours: float = Field(default=6.0, gt=0)  # a scheduled night that could begin only so late is skipped
     stale_hours: float = Field(default=36.0, gt=0)  # a suite without newer data than this is reported
     database_url: SecretStr | None = None  # of Prefect's server, postgresql+asyncpg://...; None: SQLite

@@ -73,7 +73,9 @@ def status(as_json: JsonFlag = False) -> None:
 
 @commands.command(epilog=examples("nightbench check", "nightbench --data data check"))
 def check(
-    test: Annotated[bool, typer.Option("--test", help="Only send a test message to each address.")] = False,
+    test: Annotated[
+        bool, typer.Option("--test", help="Only send a test message to each address, and try the tracker.")
+    ] = False,
 ) -> None:
     """Look for what a person must know, send messages of what begins and of what is over, and print one line.
 
@@ -81,14 +83,18 @@ def check(
     lease that has expired and is still open. Exits 1 where there is one, or where an address does not take a test.
     """
     from flows.check import find_faults  # noqa: PLC0415
+    from flows.doctor.token_checks import examine_tracker  # noqa: PLC0415
     from flows.notifying import send_test  # noqa: PLC0415
     from infra.notices.tell import addresses  # noqa: PLC0415
 
     settings = read_settings()
     if test:
-        sent = send_test(settings, console.warn)
+        sent, trackers = send_test(settings, console.warn), examine_tracker(settings)
         console.line(f"{sent} of {len(addresses(settings))} addresses took the test message")
-        raise typer.Exit(0 if sent == len(addresses(settings)) else 1)
+        for one in trackers:
+            console.line(f"tracker: {one.found}{one.advice and f': {one.advice}'}")
+        is_good = sent == len(addresses(settings)) and all(one.is_good for one in trackers)
+        raise typer.Exit(0 if is_good else 1)
     faults = find_faults(settings, console.warn)
     console.line("; ".join(fault.title for fault in faults) or "all is well")
     if faults:

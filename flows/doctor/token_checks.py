@@ -1,20 +1,34 @@
-"""Checks the tokens of each cloud that is set up: what the cloud allows them, and whether that is too much."""
+"""Checks the tokens of each cloud and of the tracker: what they are allowed, and whether that is too much."""
 
 from collections.abc import Iterator
 
-from bench.errors import CloudDeniedError, NightbenchError
+from bench.errors import CloudDeniedError, NightbenchError, UsageError
 from flows.doctor.host_checks import Check
 from infra.clouds.by_name import set_up
 from infra.clouds.module import CloudModule
+from infra.notices.tracker import TrackerError, open_tracker
 from infra.settings import Settings
 
 
 def examine_tokens(settings: Settings) -> list[Check]:
-    """A check for the token of each cloud, and for the one with which its machines delete themselves.
+    """A check for the token of each cloud, of its machines that delete themselves, and of the tracker.
 
     The clouds are called; nothing is changed there. One that does not answer is reported and not counted as a fault.
     """
-    return [check for name, cloud in set_up(settings).items() for check in _of_cloud(settings, name, cloud)]
+    of_clouds = (check for name, cloud in set_up(settings).items() for check in _of_cloud(settings, name, cloud))
+    return [*of_clouds, *examine_tracker(settings)]
+
+
+def examine_tracker(settings: Settings) -> list[Check]:
+    """A check that the token reads the issues of the tracker; none where there is no tracker."""
+    try:
+        tracker = open_tracker(settings)
+        if tracker is None:
+            return []
+        tracker.require_access()
+    except (UsageError, TrackerError) as error:
+        return [Check("tracker", "cannot be used", is_good=False, advice=str(error))]
+    return [Check("tracker", f"{tracker.name} shows its issues", is_good=True, advice="")]
 
 
 def _of_cloud(settings: Settings, name: str, cloud: CloudModule) -> Iterator[Check]:

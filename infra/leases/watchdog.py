@@ -39,7 +39,7 @@ LOG_END = 1000
 # It releases at the clouds and on the hosts that the settings name, so it gets the settings with their token.
 NEEDED = (
     *NETWORK,
-    *("NIGHTBENCH_*", "NIGHTBENCH_DO_TOKEN", "NIGHTBENCH_COMMAND_TOKEN", "SLURM_*"),
+    *("NIGHTBENCH_*", "NIGHTBENCH_DO_TOKEN", "NIGHTBENCH_COMMAND_TOKEN", "NIGHTBENCH_TRACKER_TOKEN", "SLURM_*"),
     *("NIGHTBENCH_SSH_KEY", "SSH_AUTH_SOCK"),
 )
 # The settings among them that are paths, which may be relative to the folder of the night.

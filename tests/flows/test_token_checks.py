@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
+from typer.testing import CliRunner
 
+from flows.cli import app
 from flows.doctor.token_checks import examine_tokens
 from infra.clouds.digitalocean.token_scopes import READING
 from infra.settings import Settings
 from tests.emulators.digitalocean import Emulator
+from tests.emulators.tracker import tracker
 from tests.flows.deployed import ROOT
 
 
@@ -66,3 +69,24 @@ def test_the_page_lists_each_scope_that_is_checked() -> None:
 
 def test_without_a_cloud_nothing_is_called(tmp_path: Path) -> None:
     assert examine_tokens(Settings(data=tmp_path)) == []
+
+
+def test_a_tracker_that_shows_the_token_its_issues_is_good_and_one_that_does_not_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tracker("gitlab") as site:
+        monkeypatch.setenv("NIGHTBENCH_TRACKER_URL", site.url)
+        outputs = []
+        for token in (site.token, "glpat-another", "of two words"):
+            monkeypatch.setenv("NIGHTBENCH_TRACKER_TOKEN", token)
+            (check,) = examine_tokens(Settings(data=tmp_path))
+            tried = CliRunner().invoke(app, ["--data", str(tmp_path), "check", "--test"])
+            outputs.append((check.is_good, check.found, check.advice, tried.exit_code))
+            assert check.found in tried.stdout
+            assert token not in tried.output
+
+    good, refused, impossible = outputs
+    assert good == (True, "GitLab at 127.0.0.1 shows its issues", "", 0)
+    assert refused[:2] + refused[3:] == (False, "cannot be used", 1)
+    assert "refuses NIGHTBENCH_TRACKER_TOKEN (HTTP 401: 401 Unauthorized)" in refused[2]
+    assert "NIGHTBENCH_TRACKER_TOKEN is not set, or has spaces" in impossible[2]
