@@ -17,6 +17,7 @@ from bench.machine_nights import RefusedResults
 from bench.night_progress import StageTimes
 from bench.record import FailedStart, LeaseReport, LmEvalRecord, NightEnd, NightRecord, RunRecord, Uploads
 from bench.repeats import NightPrecision
+from bench.search.halving import TuningNight
 from bench.search.search import NightSearches
 from bench.trends.judgement import NightJudgement
 
@@ -96,6 +97,14 @@ SEARCHES = NightFile(
     NightSearches,
     "the load",
     "after the machine is released",
+)
+TUNING = NightFile(
+    "tuning.json",
+    r"tuning\.json",
+    "what the candidates of a search for flags showed, if the night is one of its rounds",
+    TuningNight,
+    "nightbench tune",
+    "after the load, which it repeats",
 )
 JUDGEMENT = NightFile(
     "judgement.json",
@@ -197,6 +206,7 @@ FILES: tuple[NightFile, ...] = (
     ),
     END,
     SEARCHES,
+    TUNING,
     JUDGEMENT,
     NightFile(
         "repeats.json",

@@ -39,6 +39,7 @@ from warehouse.rows.run_folder import RunId, night_folder, read_run, run_folders
 from warehouse.rows.run_rows import RunRows, run_rows
 from warehouse.rows.search_rows import search_rows
 from warehouse.rows.stack import with_lease
+from warehouse.rows.tuning_rows import tuning_rows
 from warehouse.rows.unmeasured_rows import not_run_row, place_of, unreadable_row
 from warehouse.schema.row import Row
 from warehouse.trends.kept import JUDGEMENT, parse_judgement, read_kept, stage_judgement
@@ -75,6 +76,7 @@ class _Night:
     canaries: list[CanaryRecord] = field(default_factory=list)
     refused: list[RefusedResults] = field(default_factory=list)
     searches: list[Row] = field(default_factory=list)
+    tuning: list[Row] = field(default_factory=list)
     plan: NightRecord | None = None
     end: NightEnd | None = None
     servers: NightServers = UNKNOWN
@@ -198,6 +200,7 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     write_rows(staging, "findings", night.name, findings)
     write_rows(staging, "quality_scores", night.name, night.scores)
     write_rows(staging, "search_probes", night.name, night.searches)
+    write_rows(staging, "tuning", night.name, night.tuning)
     write_rows(staging, "leases", night.name, [rows.lease for rows in night.leases])
     write_rows(staging, "attempts", night.name, [row for rows in night.leases for row in rows.attempts])
     write_rows(staging, "stages", night.name, [row for rows in night.leases for row in rows.stages])
@@ -216,6 +219,8 @@ def _read_plan(folder: Path) -> _Night:
     night.said = _read_if_there(night, JUDGEMENT, parse_judgement, "the judgement of its series is unknown")
     probes = partial(search_rows, night.name)
     night.searches = _read_if_there(night, files.SEARCHES.name, probes, "what its searches found is unknown") or []
+    trials = partial(tuning_rows, night.name)
+    night.tuning = _read_if_there(night, files.TUNING.name, trials, "what its candidates showed is unknown") or []
     for path in files.files_in(folder, files.LEASES):
         rows = _read(night, f"leases/{path.name}", lambda text: lease_rows(night.name, text), "its cost is unknown")
         if rows is not None:

@@ -50,7 +50,7 @@ def keeps_slo(share_min: float, tries: Sequence[Probe]) -> bool | None:
         return False
     if within == count:
         return True
-    low, high = _wilson(within, count)
+    low, high = wilson(within, count)
     if low < share_min < high and len(tries) < TRIES_MAX:
         return None
     return within / count >= share_min
@@ -105,7 +105,7 @@ def _at(probes: Sequence[Probe], rate: float) -> list[Probe]:
     return [probe for probe in probes if probe.load == rate]
 
 
-def _wilson(within: int, count: int) -> tuple[float, float]:
+def wilson(within: int, count: int) -> tuple[float, float]:
     """The 95 % interval of a share by Wilson's score."""
     share, z2 = within / count, Z_95**2
     middle = (share + z2 / (2 * count)) / (1 + z2 / count)

@@ -7,11 +7,11 @@ from pydantic import ValidationError
 
 from bench.errors import SuiteError
 from bench.frozen import Frozen
-from bench.suite.bisect import Bisect
 from bench.suite.command import Command
 from bench.suite.control import Control
 from bench.suite.engine import Engine
 from bench.suite.engine_changes import Variant
+from bench.suite.engine_searches import Bisect, Tune
 from bench.suite.expansion import Expansion, expand
 from bench.suite.ladder import Rung
 from bench.suite.load_search import SearchTable, SweepTable
@@ -202,6 +202,7 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "control": Control,
         "local": LocalScale,
         "bisect": Bisect,
+        "tune": Tune,
         "scenarios": ScenarioEntry,
         "matrix": ScenarioEntry,
         "models": ModelTable,

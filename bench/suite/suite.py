@@ -9,10 +9,10 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from bench.frozen import Frozen
-from bench.suite.bisect import Bisect
 from bench.suite.control import NAME, Control
 from bench.suite.endpoint import Endpoint
 from bench.suite.engine import Engine
+from bench.suite.engine_searches import Bisect, Tune
 from bench.suite.ladder import Rung
 from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Limit, Machine
@@ -25,7 +25,7 @@ from bench.suite.slo import Slo
 from bench.suite.workload import Workload
 
 REPEATS_MAX = 100
-BISECT = "bisect"  # in `series_identity`: a night of a bisect, which is in no trend of the suite's own nights
+BISECT = "bisect"  # in `series_identity`: a night of a search over engines, which is in no trend of its suite
 
 T = TypeVar("T")
 
@@ -88,6 +88,7 @@ class Suite(Frozen):
     series_identity: tuple[Explaining, ...] = Field(default=(), strict=False)
     rerun_suspects: bool = True  # measure a night's suspect scenarios again, on a new lease within the budget
     bisect: Bisect | None = None  # None: no search for its cause follows a confirmed change
+    tune: Tune | None = None  # None: `nightbench tune` has no flags to search
     machine: Machine = Machine()  # where to run and what to rent
     model: Model  # what is served
     engine: Engine  # the server and its options

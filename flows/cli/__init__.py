@@ -31,6 +31,7 @@ from flows.cli import (
     service,
     traces,
     trends,
+    tune,
     warehouse,
 )
 from flows.cli.arguments import examples
@@ -48,7 +49,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 NIGHTS = (demo, nights, reproduce, pages, service, pin, traces, engine, machines, costs, bucket)
-RESULTS = (warehouse, trends, compare, ab, bisect, audit, export, client, doctor)
+RESULTS = (warehouse, trends, compare, ab, bisect, tune, audit, export, client, doctor)
 for module in (*NIGHTS, *RESULTS):
     app.add_typer(module.commands)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bench.errors import BadRunsError, EngineBuildError, ServerStartError
 from flows.cli.arguments import JsonFlag, TargetOption, examples, read_settings
+from flows.cli.candidate_night import run_candidate_night
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 
@@ -108,7 +108,7 @@ def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bi
 
     def run(candidate: str, suite: Path, begun: str | None) -> str:
         console.progress(f"measuring {candidate}" + (f": night {begun} is resumed" if begun else ""))
-        return _night(data, suite, search.target, begun)
+        return run_candidate_night(data, suite, search.target, begun)
 
     handle_stop_signals(data)
     try:
@@ -117,25 +117,6 @@ def _run(data: Path, search: "Bisection", budget_usd: float | None) -> tuple["Bi
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; what was measured is kept: run the same command again")
         raise typer.Exit(exit_code_of(stop)) from stop
-
-
-def _night(data: Path, suite: Path, target: str, begun: str | None) -> str:
-    """Run or resume one night and return its name, also where runs of it are bad or its engine does not start."""
-    from flows.end_state import loaded  # noqa: PLC0415
-    from flows.nightly import nightly  # noqa: PLC0415
-    from infra.storage import store  # noqa: PLC0415
-
-    known = set(store.nights(data))
-    try:
-        return loaded(nightly(suite=str(suite), target=target, resume=begun)).night
-    except BadRunsError as bad:
-        return bad.night
-    except (EngineBuildError, ServerStartError) as error:
-        night = begun or max(set(store.nights(data)) - known, default=None)
-        if night is None:
-            raise
-        console.warn(f"night {night} measured nothing: {error}")
-        return night
 
 
 def _show(search: "Bisection", step: "Step", *, as_json: bool) -> None:

@@ -10,10 +10,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from bench.suite.bisect import Bisect
 from bench.suite.control import Control
 from bench.suite.engine import Engine
 from bench.suite.engine_changes import EngineTable, Variant
+from bench.suite.engine_searches import Bisect, Tune
 from bench.suite.ladder import Rung
 from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Alternative, Machine
@@ -55,6 +55,7 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "[quality.lm_eval]": LmEval,
     "[control]": Control,
     "[bisect]": Bisect,
+    "[tune]": Tune,
     "[[ladder]]": Rung,
     "[local]": LocalScale,
 }

@@ -96,6 +96,11 @@ def searches_file(data: Path, night: str) -> Path:
     return night_folder(data, night) / "searches.json"
 
 
+def tuning_file(data: Path, night: str) -> Path:
+    """The file of what a night of a search for flags showed."""
+    return night_folder(data, night) / files.TUNING.name
+
+
 def require_space(folder: Path, gib: float) -> None:
     """Raise NoSpaceError if the disk under a folder has less than this free."""
     make_folder(folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.record import LeaseReport, NightRecord
-from bench.suite.bisect import Bisect
+from bench.suite.engine_searches import Bisect
 from bench.trends.bisect import Bisection, Measured, Step
 from flows.causes import Side, _candidates, _in_words, _why_none
 from flows.end_state import loaded

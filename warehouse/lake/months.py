@@ -38,6 +38,7 @@ COMPACTED: tuple[Table, ...] = (
     "canary",
     "quality_scores",
     "search_probes",
+    "tuning",
     "command_metrics",
     "series_verdicts",
     "change_points",

@@ -57,6 +57,9 @@ FROM search_probes
 WHERE night = ?
 ORDER BY search, repeat, probe
 """
+TUNING = """
+SELECT * EXCLUDE (night, suite, is_over) FROM tuning WHERE night = ? ORDER BY place, candidate <> 'own', candidate
+"""
 OVERHEADS = """
 SELECT scenario, answer_form, metric, value, free_value, ratio, repeats, free_repeats
 FROM answer_overheads
@@ -95,6 +98,7 @@ class _Content:
     repeats: list[Row]
     searches: list[Row]
     probes: list[Row]
+    tuning: list[Row]
     precision: list[Row]
     overheads: list[Row]
     failures: list[Row]
@@ -162,6 +166,7 @@ def _content(data: Path, night: str, picture: Picture) -> _Content:
         repeats=of_night(REPEATS),
         searches=of_night("SELECT * EXCLUDE (night) FROM searches WHERE night = ?"),
         probes=of_night(PROBES),
+        tuning=of_night(TUNING),
         precision=_precision(data, night),
         overheads=of_night(OVERHEADS),
         failures=of_night("SELECT * EXCLUDE (night) FROM failures WHERE night = ?"),
@@ -214,6 +219,7 @@ def _to_read(content: _Content, address: Address) -> Iterator[tuple[str, Markup]
     yield from content.pictures
     yield "Trends", content.trends
     yield "Results", table_html(_known(content.results)) + csv_of(f"{content.night}-results", content.results)
+    yield "Search for flags", table_html(_known(content.tuning))
     yield "Numbers of single kinds of workload", table_html(workload_rows(content.measurements))
     yield "Overhead of answers with a form", table_html(content.overheads)
     yield "Failures", table_html(content.failures) or Markup("<p>Every planned run was measured.</p>")

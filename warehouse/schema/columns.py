@@ -16,7 +16,13 @@ from warehouse.schema.expectation_columns import EXPECTATION_COLUMNS
 from warehouse.schema.history_columns import HISTORY_POINT_COLUMNS, HISTORY_REMARK_COLUMNS
 from warehouse.schema.lease_columns import ATTEMPT_COLUMNS, LEASE_COLUMNS, STAGE_COLUMNS
 from warehouse.schema.measurement_columns import MEASUREMENT_COLUMNS
-from warehouse.schema.night_columns import CANARY_COLUMNS, COMMAND_COLUMNS, SCORE_COLUMNS, SEARCH_COLUMNS
+from warehouse.schema.night_columns import (
+    CANARY_COLUMNS,
+    COMMAND_COLUMNS,
+    SCORE_COLUMNS,
+    SEARCH_COLUMNS,
+    TUNING_COLUMNS,
+)
 from warehouse.schema.request_columns import REQUEST_COLUMNS
 from warehouse.schema.sample_columns import SERVER_SAMPLE_COLUMNS, TELEMETRY_COLUMNS
 from warehouse.schema.shared_columns import FINDING, IDS
@@ -36,6 +42,7 @@ Table = Literal[
     "canary",
     "quality_scores",
     "search_probes",
+    "tuning",
     "claims",
     "claim_requests",
     "claim_findings",
@@ -64,6 +71,7 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "canary": CANARY_COLUMNS,
     "quality_scores": SCORE_COLUMNS,
     "search_probes": SEARCH_COLUMNS,
+    "tuning": TUNING_COLUMNS,
     "claims": CLAIM_COLUMNS,
     "claim_requests": CLAIM_REQUEST_COLUMNS,
     "claim_findings": (*CLAIM_IDS, *FINDING),

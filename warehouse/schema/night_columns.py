@@ -86,6 +86,33 @@ SEARCH_COLUMNS = (
 )
 
 
+# one row per candidate of a night of `nightbench tune`
+TUNING_COLUMNS = (
+    IDS[0],
+    Column("suite", "text", "name of the suite whose flags are searched", nullable=False),
+    Column("scenario", "text", "name of its scenario that is measured", nullable=False),
+    Column("kind", "text", "round, or confirmation of the best one against the suite's own flags"),
+    Column("round", "integer", "place of the night in the search, from 1", low=1),
+    Column("candidate", "text", "name of the candidate; own: the suite's flags", nullable=False),
+    Column("flags", "text", "flags that replace the suite's of the same name; empty: none"),
+    Column("metric", "text", "name of the metric that is searched"),
+    Column("value", "number", "its geometric mean over the runs that count, in the unit of its name", low=0),
+    Column("runs", "integer", "runs that count: accepted or suspect", low=0),
+    Column("request_count", "integer", "requests of a run", low=1),
+    Column("slo", "text", "SLO that the requests must keep; NULL without one"),
+    Column("within_slo_share", "number", "share of the requests of these runs within the SLO", low=0, high=1),
+    Column("place", "integer", "place by the metric among the candidates that may go on, from 1", low=1),
+    Column("is_kept", "flag", "whether it went on; of a confirmation whether its flags are the answer"),
+    Column("dropped_for", "text", "why it went no further"),
+    Column("ratio", "number", "of a confirmed candidate: its value over that of the suite's own flags", low=0),
+    Column("ratio_low", "number", "lower end of the ratio's 95 % interval by rounds of A B B A", low=0),
+    Column("ratio_high", "number", "upper end of that interval", low=0),
+    Column("verdict", "text", "verdict on the pair: gain, loss, equivalent or inconclusive"),
+    Column("is_over", "flag", "whether the search has its answer"),
+    Column("next_step", "text", "what followed, or the answer of the search"),
+)
+
+
 # one row per metric of a run of a command
 COMMAND_COLUMNS = (
     *IDS,

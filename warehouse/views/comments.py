@@ -22,6 +22,7 @@ ROWS: dict[str, str] = {
     "canary": "one test of a machine itself",
     "quality_scores": "a score of lm-eval for a server",
     "search_probes": "one probe of a sweep or search",
+    "tuning": "one candidate of a night of a search for flags",
     "command_metrics": "a metric of a run of a command, in its own unit",
     "history_points": "a point of an imported history",
     "history_remarks": "a remark of the importer on a history",

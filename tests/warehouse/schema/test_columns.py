@@ -14,10 +14,11 @@ from warehouse.schema.start_columns import START_COLUMNS
 from warehouse.schema.workload_columns import ANSWERS_ASKED, SPECULATION_ASKED, WORKLOAD_COLUMNS
 
 # Imports: tests/warehouse/test_imports.py. Scores and expectations: tests/warehouse/judging/. Searches:
-# ../test_searches.py. Commands: ../rows/test_command_rows.py. Histories: ../test_histories.py. What was said:
-# ../trends/test_kept.py.
+# ../test_searches.py. Searches for flags: ../rows/test_tuning_rows.py. Commands: ../rows/test_command_rows.py.
+# Histories: ../test_histories.py. What was said: ../trends/test_kept.py.
 SAID = ("series_verdicts", "change_points", "acknowledgements")
-NOT_OF_A_NIGHT = ("claim", "expectations", "quality_scores", "search_probes", "command_metrics", "history", *SAID)
+OF_SEARCHES = ("search_probes", "tuning")
+NOT_OF_A_NIGHT = ("claim", "expectations", "quality_scores", *OF_SEARCHES, "command_metrics", "history", *SAID)
 COMPARED = ["logprob_mean_earlier", "ev_greedy_agreed_earlier_share", "ev_logprob_fall"]
 
 
