@@ -67,10 +67,15 @@ class Slot:
 
 @dataclass(frozen=True)
 class NoSlot:
-    """Why a metric has no field of ours, and the name that is nearest to it."""
+    """Why a metric has no field of ours; `unlisted` is its name, if no spelling lists it."""
 
     why: str
-    nearest: str | None = None
+    unlisted: str | None = None
+
+    @property
+    def nearest(self) -> str | None:
+        """The name that is nearest to it; computed on demand, since that takes a while."""
+        return None if self.unlisted is None else nearest(self.unlisted, "metric")
 
 
 @lru_cache(maxsize=4096)
@@ -78,7 +83,7 @@ def slot_of(metric: str, unit: str) -> Slot | NoSlot:
     """The target of this metric, or why it has none."""
     meaning = metric_of(metric, unit)
     if meaning is None:
-        return NoSlot("its name is not in catalog/spellings.csv", nearest(metric, "metric"))
+        return NoSlot("its name is not in catalog/spellings.csv", metric)
     of_row = split_unit(unit)[1]
     stated = meaning.unit or of_row
     candidates = _by_unit(meaning.candidates, stated)

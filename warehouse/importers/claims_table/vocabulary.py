@@ -1,6 +1,5 @@
 """Find what the name of a metric or column means: exactly, by catalog/spellings.csv, else by the words in it."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from functools import cache, lru_cache
 from typing import Literal
 
 from catalog.read import read_spellings
+from warehouse.importers.claims_table.likeness import Spellings
 from warehouse.importers.claims_table.words import understood
 from warehouse.importers.parsing.printed_units import Unit, split_name, split_unit
 
@@ -101,9 +101,14 @@ def nearest(name: str, *kinds: Literal["metric", "column"]) -> str | None:
     by_words = understood(*split_name(name)) if "metric" in kinds else None
     if by_words is not None and by_words.score >= _CUTOFF:
         return by_words.candidates[0]
-    spellings = {words: spelling for kind in kinds for words, spelling in _table(kind).spellings.items()}
-    found = difflib.get_close_matches(split_name(name)[0], spellings, n=1, cutoff=_CUTOFF)
-    return spellings[found[0]] if found else None
+    words = _words_of(kinds).nearest(split_name(name)[0], _CUTOFF)
+    spelt = (_table(kind).spellings.get(words) for kind in reversed(kinds)) if words else ()
+    return next(filter(None, spelt), None)
+
+
+@cache
+def _words_of(kinds: tuple[str, ...]) -> Spellings:
+    return Spellings(words for kind in kinds for words in _table(kind).spellings)
 
 
 def _statistic_of(key: str, unit: Unit | None, table: _Table) -> tuple[str, ...] | None:
