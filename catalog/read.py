@@ -24,6 +24,7 @@ from bench.catalog.rows import (
     Spelling,
 )
 from bench.catalog.works import Work, WorkTable
+from bench.engines.profiler import Profiler
 from bench.engines.rules import EngineRule
 from bench.suite.machine import hardware_of
 
@@ -64,6 +65,12 @@ def read_canary_floors() -> tuple[CanaryFloor, ...]:
 def read_engine_rules() -> tuple[EngineRule, ...]:
     """The engine rules, with the versions that they hold for."""
     return _rows(EngineRule, "engine_rules.csv")
+
+
+@cache
+def read_profilers() -> tuple[Profiler, ...]:
+    """How the server of an engine gets its profiler, by the engine's version."""
+    return _rows(Profiler, "profilers.csv")
 
 
 @cache

@@ -27,6 +27,7 @@ from infra.leases.lease_reports import night_usd
 from infra.settings import Settings
 from infra.storage import store
 from tasks.artifacts import show_table
+from tasks.cause_traces import traces_in_words, with_trace
 from tasks.loading import report, site
 from tasks.night_notice import BISECT, confirmed_of
 from tasks.planning import hold_machine, plan_night
@@ -127,7 +128,8 @@ def _answer(settings: Settings, night: NightRecord, search: Bisection, sides: Si
     data = settings.data.absolute()
     run = partial(_run_candidate, settings, night.target, sides[0].scenario, run_night)
     search, step = run_search(data, search, measure_by(data, search, run), partial(night_usd, data), _budget(night))
-    answer = _in_words(search, step, sides, sum(night_usd(data, one.night) for one in search.measured))
+    usd = sum(night_usd(data, one.night) for one in search.measured)
+    answer = "\n".join((_in_words(search, step, sides, usd), *traces_in_words(data, search, step)))
     show_table(
         "cause", [{"engine": one.candidate, "night": one.night, "value": one.value} for one in search.measured], answer
     )
@@ -180,7 +182,7 @@ def _run_candidate(
         night = plan_night(suite, target, poc=False, resume=begun)
         if begun is None:
             runs = tuple(run for run in night.runs if run.scenario.name == scenario)
-            night = night.model_copy(update={"runs": runs})
+            night = with_trace(night.model_copy(update={"runs": runs}))
             store.write_json(store.night_file(settings.data, night.night), night)
         name_night(night)
         try:

@@ -35,7 +35,7 @@ from flows.night_request import NightRequest
 from flows.nodes import measure_on_nodes, prepare_with_others, rent_others, with_nodes
 from flows.notifying import notify_of_night
 from flows.rental import release_at_end
-from flows.serving import Started, leave_server, require_fit, start_server, with_failed_starts
+from flows.serving import Started, leave_server, profile_scenarios, require_fit, start_server, with_failed_starts
 from flows.suspects import measure_suspects
 from infra.agent.operations import MachinePaths
 from infra.bootstrap import ledger_file
@@ -200,6 +200,7 @@ def benchmark_machine(settings: Settings, night: NightRecord, progress: UUID, wa
         kept = frozenset({night.suite.model.source} if rental.volume else ())
         models = MachineModels(settings, lease, paths, {night.suite.model.source: prepared.model}, kept)
         measure_runs(settings, context, prepared.engine, models, progress)
+        profile_scenarios(settings, context, prepared.engine, models)
         measure_again(settings, night, lease, canary)
 
 
@@ -211,6 +212,7 @@ def measure_endpoint(settings: Settings, night: NightRecord, lease: Lease, progr
     context = make_context(night, lease, paths, None, calibration, lineage_of(settings, night, lease, None))
     models = MachineModels(settings, lease, paths, {night.suite.model.source: None})
     measure_runs(settings, context, NOT_OURS, models, progress)
+    profile_scenarios(settings, context, NOT_OURS, models)
 
 
 def measure_control(settings: Settings, context: RunContext, lease: Lease, paths: MachinePaths) -> None:

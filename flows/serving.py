@@ -1,4 +1,4 @@
-"""Start the server of a run, leave it after its last run, and give up a machine that is unfit."""
+"""Start the server of a run, leave it after its last run, give up an unfit machine, and trace at the end."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -9,20 +9,22 @@ from itertools import count
 from prefect import get_run_logger
 from prefect.exceptions import PrefectException
 
-from bench.cost.estimate import LM_EVAL
+from bench.cost.estimate import LM_EVAL, PROFILE
 from bench.engines.by_name import retry_of
 from bench.errors import BudgetError, MachineUnfitError, NightbenchError, unexpected
 from bench.night_steps import ServerStep, after_failed_start, longest_start_s
 from bench.record import FailedStart, PlannedRun, RunRecord
+from flows.models import MachineModels
 from infra.bootstrap import ledger, ledger_file
 from infra.engines.server import EngineAt, RunningServer
-from infra.leases.stage_budget import leases_of, left_of_lease_s, record_stage
+from infra.leases.stage_budget import has_time, leases_of, left_of_lease_s, record_stage
 from infra.measurement.run import RunContext
 from infra.settings import Settings
 from infra.storage import store
 from infra.storage.failed_starts import keep_failed_start, leases_that_failed, read_failed_starts
 from tasks.machine import can_be_replaced
 from tasks.measuring import bring_up, has_tasks, ready_offline_engine, run_lm_eval, shut_down
+from tasks.profiling import profile, runs_to_profile
 from tasks.upload import upload_runs
 from warehouse.judging.validation import imported_meanwhile
 
@@ -70,6 +72,23 @@ def leave_server(
     if "stop" in steps:  # after the last run: judging needs the import, and no load runs while a server stops
         with nullcontext() if "start" in steps else imported_meanwhile():
             shut_down(context, running)
+
+
+def profile_scenarios(settings: Settings, context: RunContext, engine: EngineAt, models: MachineModels) -> None:
+    """Trace them, each on a server of its own, as far as lease and budget have time; no measurement runs meanwhile."""
+    night, file, lease_id = context.night, ledger_file(settings), context.lease.lease_id
+    waiting = runs_to_profile(settings, night)
+    for run in waiting:
+        if not has_time(file, night, lease_id, PROFILE, run):
+            get_run_logger().warning("%s was not traced: no time of the lease or budget is left", run.scenario.name)
+            continue
+        try:
+            with record_stage(file, night, lease_id, PROFILE, run):
+                profile(models.context_for(context, run), run, engine)
+        except BudgetError as error:  # every run is measured, so the night goes on
+            get_run_logger().warning("%s was not traced: %s", run.scenario.name, error)
+    if waiting:
+        upload_runs(settings, night.night, is_machine_rented=True)
 
 
 def with_failed_starts(settings: Settings, context: RunContext) -> RunContext:

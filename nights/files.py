@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from bench.client_error.calibration import CalibrationTable
+from bench.engines.profile_record import ProfileRecord
 from bench.machine.canary import CanaryRecord
 from bench.machine_nights import RefusedResults
 from bench.night_progress import StageTimes
@@ -22,6 +23,7 @@ from bench.search.search import NightSearches
 from bench.trends.judgement import NightJudgement
 
 MIB, GIB = 1 << 20, 1 << 30
+PROFILE = "profile-"  # prefix of the folders with traces; no scenario_id starts with it
 _ID = "[0-9a-f]{16}"  # of a scenario or of a server
 _LEASE = "[A-Za-z0-9_-]{1,64}"
 _MACHINE = "[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
@@ -203,6 +205,16 @@ FILES: tuple[NightFile, ...] = (
         "lm-eval",
         "after the last run of that server",
         largest_bytes=4 * GIB,
+    ),
+    NightFile(
+        "profile-<scenario>/0/",
+        rf"{PROFILE}{_ID}/{_NUMBER}",
+        "a profiler's trace of a scenario, or why there is none, in the form of a run",
+        ProfileRecord,
+        "the profiler's own server",
+        "after the last run of the machine, where a suite or a bisect asks for it",
+        is_loaded=False,
+        largest_bytes=GIB,
     ),
     END,
     SEARCHES,

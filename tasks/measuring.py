@@ -91,17 +91,17 @@ def bring_up(
     `engine` is the suite's; where the scenario asks for another engine or image, that is installed first.
     """
     executor, reporter = executor_for(settings, context), Reporter(get_run_logger().info)
-    engine = _engine_of(settings, context, run, engine)
+    engine = engine_of(settings, context, run, engine)
     return executor.run(operations.bring_up, reporter, context, run, engine, ready_timeout_s)
 
 
 @night_task("engine for {run.scenario.name}")
 def ready_offline_engine(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> EngineAt:
     """The engine of a run that needs no server; `engine` is the suite's."""
-    return _engine_of(settings, context, run, engine)
+    return engine_of(settings, context, run, engine)
 
 
-def _engine_of(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> EngineAt:
+def engine_of(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> EngineAt:
     """The engine that a run asks for: the suite's, or another engine, release or image, which is installed."""
     asked, prepared = run.scenario.engine, context.night.suite.engine
     if is_installed_as(asked, prepared) or run.scenario.is_control:

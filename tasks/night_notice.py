@@ -59,7 +59,7 @@ def night_event(settings: Settings, what: str, night: NightRecord | None, error:
         causes=[f"event {event_id}: {cause}" for event_id, cause in causes.items()],
         resume=night.night if night is not None and error is not None else None,
     )
-    ended = "; ".join((ended, *causes.values()))
+    ended = "; ".join((ended, *(cause.partition("\n")[0] for cause in causes.values())))  # traces: in the body
     link = None if night is None or not verdicts else page_link(settings, night.night)
     return Event(f"{kind}/{name}", "act" if is_bad else "know", f"{what}, night {name}: {ended}", body.strip(), link)
 

@@ -25,6 +25,7 @@ ADDED = "added repeats"
 LM_EVAL = "lm-eval"
 CANARY = "canary"
 CONTROL = "control"
+PROFILE = "profile"
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,9 @@ def estimate_night(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, cat
         *_control(suite.control),
     )
     ending = Stage("release", pace["release_s"], pace["release_s"], "until the delete is accepted")
-    loads = (*_loads(suite, runs, site, catalog), *_tasks(suite, runs))
-    stages = (*bring_up, *_servers(suite, runs, site, catalog), *loads, *(() if site.is_own else (ending,)))
+    servers = _servers(suite, runs, site, catalog)
+    loads = (*_loads(suite, runs, site, catalog), *_tasks(suite, runs), *_traces(suite, runs, servers))
+    stages = (*bring_up, *servers, *loads, *(() if site.is_own else (ending,)))
     return Estimate(stages, site.usd_per_hour, pace["gpu_minimum_s"] if site.usd_per_hour else 0.0)
 
 
@@ -234,6 +236,17 @@ def _tasks(suite: Suite, runs: Sequence[PlannedRun]) -> tuple[Stage, ...]:
     total = count * asked.timeout_s
     basis = f"{', '.join(asked.tasks)}: at most quality.lm_eval.timeout_s"
     return (Stage(LM_EVAL, total, total, basis, runs=count, is_known=False),)
+
+
+def _traces(suite: Suite, runs: Sequence[PlannedRun], servers: Sequence[Stage]) -> tuple[Stage, ...]:
+    """The profiler's traces: each starts a server as a measurement does, and its few requests add little to that."""
+    names = {run.scenario.scenario_id: run.scenario.name for run in runs if not run.scenario.workload.is_offline}
+    count = 0 if suite.profile is None else sum(map(suite.profile.has, names.values()))
+    if not count or not servers:
+        return ()
+    each = servers[0].seconds / servers[0].runs
+    basis = "a server of its own for each trace"
+    return (Stage(PROFILE, count * each, count * each, basis, runs=count, is_known=servers[0].is_known),)
 
 
 def _load_s(suite: Suite, scenario: Scenario, site: HostPlan, catalog: Catalog) -> tuple[float, str, bool]:

@@ -4,7 +4,6 @@ What a rule needs, how grave it is and for which versions it holds stands in the
 bench/engines/checks.py. A rule whose inputs are not known is not broken.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -13,6 +12,7 @@ from bench.catalog.csv_rows import CsvRow
 from bench.engines.checks import CHECKS
 from bench.engines.config import EngineConfig
 from bench.engines.fixes import steps_of
+from bench.engines.versions import is_between
 
 Severity = Literal["FAIL", "WARN", "INFO"]
 
@@ -33,11 +33,7 @@ class EngineRule(CsvRow):
 
     def holds_for(self, version: str) -> bool:
         """Whether it does for this version of the engine; a bounded rule does not for one that is not known."""
-        number = _release(version)
-        if not number:
-            return self.first_version is None and self.last_version is None
-        last = _release(self.last_version or "")
-        return number >= _release(self.first_version or "") and (not last or number[: len(last)] <= last)
+        return is_between(version, self.first_version, self.last_version)
 
 
 @dataclass(frozen=True)
@@ -66,8 +62,3 @@ def _broken(config: EngineConfig, rules: Iterable[EngineRule]) -> Iterator[Broke
             found = CHECKS[rule.rule](config)
             if found:
                 yield BrokenRule(rule, found, steps_of(rule.fix, config))
-
-
-def _release(version: str) -> tuple[int, ...]:
-    match = re.search(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, match[0].split("."))) if match else ()

@@ -19,7 +19,7 @@ from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Alternative, Machine
 from bench.suite.model import Model
 from bench.suite.prompts import Prompts
-from bench.suite.quality import LmEval, Quality
+from bench.suite.quality import LmEval, Profile, Quality
 from bench.suite.scaling import scaled
 from bench.suite.search import Limits
 from bench.suite.secret_names import looks_secret
@@ -55,6 +55,7 @@ def parse_source(source: SuiteSource) -> Suite:
     _require_equal_nodes(suite, expansion, source)
     _require_context(suite, expansion, source)
     _require_local(suite, source)
+    _require_profiled(suite, source)
     return suite.without_equals()
 
 
@@ -122,6 +123,15 @@ def _require_context(suite: Suite, expansion: Expansion, source: SuiteSource) ->
                     f"{at}: scenario {entry.name!r} needs {needed} tokens of context, but this rung of the "
                     f"ladder has {rung.max_model_len}; raise its max_model_len, or remove the rung"
                 )
+
+
+def _require_profiled(suite: Suite, source: SuiteSource) -> None:
+    """Not a rule of Suite: the part of a night that is for one machine has only the scenarios of that machine."""
+    names = [entry.name for entry in suite.scenarios]
+    for name in () if suite.profile is None else suite.profile.scenarios:
+        if name not in names:
+            at = source.at(("profile", "scenarios"))
+            raise SuiteError(f"{at}: profile.scenarios has {name!r}, and the scenarios are {', '.join(names)}")
 
 
 def _own_engines(suite: Suite) -> list[tuple[Engine, Place]]:
@@ -203,6 +213,7 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "local": LocalScale,
         "bisect": Bisect,
         "tune": Tune,
+        "profile": Profile,
         "scenarios": ScenarioEntry,
         "matrix": ScenarioEntry,
         "models": ModelTable,

@@ -1,4 +1,4 @@
-"""What a suite requires of a measurement, and the lm-eval tasks that it runs."""
+"""What a suite requires of a measurement, and what it runs after all of them: lm-eval tasks, a profiler."""
 
 from typing import Annotated, Self
 
@@ -54,3 +54,14 @@ class Quality(Frozen):
     # File beside the suite: what else each night's tables must fulfil, in great-expectations' JSON; None: nothing else.
     expectations: str | None = None
     lm_eval: LmEval | None = None  # None: no tasks
+
+
+class Profile(Frozen):
+    """A profiler's trace of scenarios, after every measurement of their machine: each on a server of its own."""
+
+    scenarios: tuple[str, ...] = Field(default=(), strict=False)  # by their names; empty: every scenario
+    requests: int = Field(default=8, ge=1, le=1000)  # of each trace, which are in no measurement
+
+    def has(self, scenario: str) -> bool:
+        """Whether it asks for a trace of the scenario of this name."""
+        return not self.scenarios or scenario in self.scenarios

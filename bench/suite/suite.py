@@ -17,7 +17,7 @@ from bench.suite.ladder import Rung
 from bench.suite.local_scale import LocalScale
 from bench.suite.machine import Limit, Machine
 from bench.suite.model import Model
-from bench.suite.quality import Quality
+from bench.suite.quality import Profile, Quality
 from bench.suite.report import Report
 from bench.suite.scenario import Scenario
 from bench.suite.search import Goodput, Search
@@ -89,6 +89,7 @@ class Suite(Frozen):
     rerun_suspects: bool = True  # measure a night's suspect scenarios again, on a new lease within the budget
     bisect: Bisect | None = None  # None: no search for its cause follows a confirmed change
     tune: Tune | None = None  # None: `nightbench tune` has no flags to search
+    profile: Profile | None = None  # None: no trace is made of a scenario
     machine: Machine = Machine()  # where to run and what to rent
     model: Model  # what is served
     engine: Engine  # the server and its options

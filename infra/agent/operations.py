@@ -5,12 +5,11 @@ and results must be types that pydantic can write as JSON. Paths in them are pat
 """
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, overload
 
+from bench.engines.profile_record import ProfileRecord
 from bench.errors import LmEvalError, NightbenchError
 from bench.host import HostFacts
 from bench.machine.canary import CanaryRecord
@@ -22,6 +21,7 @@ from bench.suite.machine import Machine
 from bench.suite.model import Model
 from bench.suite.quality import LmEval
 from bench.suite.scenario import Scenario
+from infra.agent.declared_operations import DECLARED, operation
 from infra.agent.prepare import Prepared, PrepareRequest, hub_of, prepare_engine_and_model
 from infra.engines import canary, endpoint, install, server
 from infra.engines.canary import CanaryRequest
@@ -34,7 +34,7 @@ from infra.hardware.preflight import Fitness, MachineRequirements
 from infra.loadgen import nodes
 from infra.loadgen.night_calibration import calibrate_night
 from infra.loadgen.nodes import Node
-from infra.measurement import lm_eval, lm_eval_venv
+from infra.measurement import lm_eval, lm_eval_venv, profile_run
 from infra.measurement.answers import ask
 from infra.measurement.lm_eval_data import fetch_task_data
 from infra.measurement.run import RunContext
@@ -46,45 +46,7 @@ from infra.reporting import Reporter
 from infra.settings import Settings
 from infra.storage import store
 
-F = TypeVar("F", bound=Callable[..., Any])
-Secrets = Literal["hub", "engine", "offline"]
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A declared operation; `leaves_results`: files for the night's folder are on the machine after it.
-
-    `secrets`: which secrets its process gets on another machine: the model hub's token, or those of the engine or the
-    command of its run; `offline`: only where the run has no server, which has them already.
-    """
-
-    function: Callable[..., Any]
-    leaves_results: bool
-    secrets: Secrets | None
-
-
-_declared: dict[str, Operation] = {}
-OPERATIONS = MappingProxyType(_declared)  # by the function's name; a machine runs nothing else
-
-
-@overload
-def operation(function: F) -> F: ...
-
-
-@overload
-def operation(*, leaves_results: bool = ..., secrets: Secrets | None = ...) -> Callable[[F], F]: ...
-
-
-def operation(
-    function: Callable[..., Any] | None = None, *, leaves_results: bool = False, secrets: Secrets | None = None
-) -> Callable[..., Any]:
-    """Declare a function as an operation, so that it can be run on a machine by its name."""
-
-    def declare(declared: F) -> F:
-        _declared[declared.__name__] = Operation(declared, leaves_results, secrets)
-        return declared
-
-    return declare if function is None else declare(function)
+OPERATIONS = MappingProxyType(DECLARED)  # by the function's name; a machine runs nothing else
 
 
 @dataclass(frozen=True)
@@ -287,6 +249,14 @@ def ask_tasks(
 ) -> LmEvalRecord:
     """Run the suite's lm-eval tasks against a server, into their own folder; a task without a score has a reason."""
     return lm_eval.run_tasks(context, scenario, running, settings, reporter.say)
+
+
+@operation(leaves_results=True, secrets="engine")
+def profile(
+    settings: Settings, reporter: Reporter, context: RunContext, run: PlannedRun, engine: EngineAt
+) -> ProfileRecord:
+    """Trace the engine under a few requests of a run's load, on a server of its own; without a trace, a reason."""
+    return profile_run.profile(context, run, engine, settings.engine_port, reporter.say)
 
 
 @operation(leaves_results=True)

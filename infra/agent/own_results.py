@@ -17,12 +17,12 @@ _LOG = re.compile(r"servers/(?P<server>[0-9a-f]{16})-[0-9]{1,6}\.log")
 class OwnResults:
     """The names, in a night's folder, of what one of its machines may leave there."""
 
-    runs: frozenset[str]  # scenario_id/repeat, and lm-eval-server_id/0
+    runs: frozenset[str]  # scenario_id/repeat, lm-eval-server_id/0 and profile-scenario_id/0
     servers: frozenset[str]  # whose logs it has
     calibration: str
 
     def has_run(self, name: str) -> bool:
-        """Whether this is the folder of a run, or of lm-eval tasks, of this machine."""
+        """Whether this is the folder of a run, of lm-eval tasks or of a trace, of this machine."""
         return name in self.runs
 
     def has_file(self, name: str) -> bool:
@@ -42,7 +42,9 @@ def own_results(data: Path, night: str, machine: str | None, given: Iterable[Pla
     servers = frozenset(run.scenario.server_id for run in runs)
     has_tasks = part is not None and part.suite.quality.lm_eval is not None
     tasks = {store.lm_eval_folder(data, night, server) for server in servers} if has_tasks else set()
-    folders = {store.run_folder(data, night, run) for run in runs} | tasks
+    traced = {run.scenario.scenario_id for run in runs} if part is not None and part.suite.profile else set[str]()
+    traces = {store.profile_folder(data, night, scenario) for scenario in traced}
+    folders = {store.run_folder(data, night, run) for run in runs} | tasks | traces
     root = store.night_folder(data, night)
     return OwnResults(
         runs=frozenset(str(folder.relative_to(root)) for folder in folders),

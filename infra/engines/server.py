@@ -111,6 +111,7 @@ class ServerRequest:
     lease_id: str
     port: int
     ready_timeout_s: float
+    written: Path | None = None  # a folder that the engine writes into, for its container to have
 
 
 def bring_up(request: ServerRequest, say: Say) -> RunningServer:
@@ -156,7 +157,7 @@ def _start_in_container(request: ServerRequest, port: int) -> RunningServer:
     image = container.ImageAt(engine.executable, str(engine.image), engine.cache or request.machine / "engine-home")
     started = container.container_for(image, request.scenario, request.machine, request.lease_id, port)
     command = engine.module.argv(engine.module.EXECUTABLE, request.scenario, _weights(request), port)
-    argv = container_argv(started, command, request.model)
+    argv = container_argv(replace(started, written=request.written), command, request.model)
     environment = request.engine.module.environment(request.scenario)
     pid_file = request.machine / f"server-{port}.pid"
     client = child_environment(_unrecorded(request), also=TOOLS)

@@ -20,7 +20,7 @@ from bench.suite.machine import Alternative, Machine
 from bench.suite.matrix import CHOICES, POINTS, REQUESTS, WARMUPS
 from bench.suite.model import Model
 from bench.suite.prompts import Prompts
-from bench.suite.quality import LmEval, Quality
+from bench.suite.quality import LmEval, Profile, Quality
 from bench.suite.search import Goodput, Saturation
 from bench.suite.setups import MachineTable, ModelTable
 from bench.suite.slo import Slo
@@ -56,6 +56,7 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "[control]": Control,
     "[bisect]": Bisect,
     "[tune]": Tune,
+    "[profile]": Profile,
     "[[ladder]]": Rung,
     "[local]": LocalScale,
 }

@@ -167,7 +167,7 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
             named = run.scenario.model.name, run.scenario.workload.adapters
             notes.found["adapters_like_base"] = adapters_like_base(running, *named)
     with notes.watch.stage("probe"):
-        job = sized(_load_job(context, run, running, partial, seed), running, partial.parent)
+        job = sized(load_job(context, run, running, partial, seed), running, partial.parent)
     argv = driver.driver_argv(job, running)
     load = LoadRun(
         driver=run.scenario.workload.driver,
@@ -281,8 +281,8 @@ def _accuracy(run: PlannedRun, running: RunningServer, before: Answers, *, is_la
     return Accuracy(passage=VERSION, before=before, after=after)
 
 
-def _load_job(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.LoadJob:
-    suite = context.night.suite
+def load_job(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.LoadJob:
+    """The load of a run on this server; its files go into `partial`."""
     target = driver.load_target(running, run.scenario, context.model)
     if run.scenario.workload.shares_prefixes and has_metrics(running):
         block = running.engine.module.cache_block_tokens(server.metrics(running))
@@ -291,8 +291,8 @@ def _load_job(context: RunContext, run: PlannedRun, running: RunningServer, part
         scenario=run.scenario,
         target=target,
         seed=seed,
-        request_timeout_s=suite.request_timeout_s,
-        run_timeout_s=suite.run_timeout_s,
+        request_timeout_s=context.night.suite.request_timeout_s,
+        run_timeout_s=context.night.suite.run_timeout_s,
         machine=context.machine,
         lease_id=context.lease.lease_id,
         run_folder=partial,

@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from bench import remaining
+from bench.engines.profile_record import ProfileRecord
 from bench.errors import NoSpaceError, UnreadableResultError, UsageError
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
 from bench.record import LmEvalRecord, NightRecord, PlannedRun, RunRecord
@@ -47,6 +48,11 @@ def run_folder(data: Path, night: str, run: PlannedRun) -> Path:
 def lm_eval_folder(data: Path, night: str, server_id: str) -> Path:
     """The folder of one server's lm-eval tasks; one night runs them once."""
     return night_folder(data, night) / f"{LM_EVAL}{server_id}" / "0"
+
+
+def profile_folder(data: Path, night: str, scenario_id: str) -> Path:
+    """The folder of the profiler's trace of a scenario; one night makes it once."""
+    return night_folder(data, night) / f"{files.PROFILE}{scenario_id}" / "0"
 
 
 def lease_file(data: Path, night: str, lease_id: str) -> Path:
@@ -156,7 +162,7 @@ def _keep_aside(partial: Path, name: str) -> None:
     partial.rename(partial.with_name(f"{ABANDONED}{name}-{count}"))
 
 
-def finish_run(partial: Path, record: RunRecord | LmEvalRecord) -> Path:
+def finish_run(partial: Path, record: RunRecord | LmEvalRecord | ProfileRecord) -> Path:
     """Write the record and the manifest, sync everything, and give the folder its final name."""
     hashes = file_hashes(partial)
     write_json(partial / "record.json", record.model_copy(update={"file_sha256": hashes}))
@@ -208,13 +214,20 @@ class RunFolders:
         """Whether a run has its folder, which then is whole."""
         return self._folder(run).exists()
 
+    def is_measured(self, run: PlannedRun) -> bool:
+        """Whether a run has a result that is not a failure; its verdict comes later."""
+        return self._field(run, "outcome") == "measured"
+
     def failure(self, run: PlannedRun) -> str | None:
         """The class of a run's failure; None where it was measured, has no result, or its record cannot be read."""
+        return self._field(run, "failure")
+
+    def _field(self, run: PlannedRun, name: str) -> str | None:
         try:
             record = json.loads((self._folder(run) / "record.json").read_bytes())
         except (OSError, ValueError):
             return None
-        return record.get("failure") if isinstance(record, dict) else None
+        return record.get(name) if isinstance(record, dict) else None
 
     def probe(self, run: PlannedRun, slo: Slo | None) -> Probe:
         """What a run shows as a probe of a search."""

@@ -13,6 +13,7 @@ shows a proxy. Lines, chunks and errors follow vLLM 0.32.0.
 import argparse
 import asyncio
 import contextlib
+import gzip
 import json
 import os
 import signal
@@ -121,6 +122,8 @@ class Truth:
     faults: dict[str, int]
     log: TextIO | None
     adapters: tuple[str, ...] = ()
+    trace_folder: Path | None = None  # of its profiler
+    traced_from: int = 0  # completions before the trace began
     reporter: asyncio.Server | None = None
     completions: int = 0
     weighed: int = 0
@@ -556,6 +559,10 @@ class Conversation:
             },
             "/metrics": truth.metrics(),
         }
+        if method == "POST" and truth.trace_folder is not None:
+            profile(truth, path)
+            pages = {"/start_profile": "", "/stop_profile": ""}
+            method = "GET"
         if "hosted" in truth.faults:
             pages = {"/v1/models": {"object": "list", "data": [{"id": truth.model, "object": "model"}]}}
         page = pages.get(path) if method == "GET" else None
@@ -655,6 +662,18 @@ class Conversation:
             await asyncio.sleep(0.01)
 
 
+def profile(truth: Truth, path: str) -> None:
+    """Begin a trace, or write it as vLLM's torch profiler does: an event for each completion since then."""
+    if path == "/start_profile":
+        truth.traced_from = truth.completions
+    elif path == "/stop_profile" and truth.trace_folder is not None:
+        names = ["aten::mm"] * (truth.completions - truth.traced_from)
+        events = [{"ph": "X", "cat": "cpu_op", "name": name, "ts": at, "dur": 1} for at, name in enumerate(names)]
+        trace = truth.trace_folder / "rank0.1795668121034021675.pt.trace.json.gz"
+        trace.write_bytes(gzip.compress(json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()))
+        (truth.trace_folder / "rank0.profiler_out.txt").write_text("Self CPU time total: 1ms\n")
+
+
 def say(text: str) -> None:
     """Write log lines where vLLM writes them."""
     sys.stderr.write(text)
@@ -732,6 +751,7 @@ def read_truth(arguments: list[str]) -> Truth:
     parser.add_argument("--served-model-name")
     parser.add_argument("--max-model-len", type=int, default=4096)
     parser.add_argument("--lora-modules", nargs="+", default=[])
+    parser.add_argument("--profiler-config.torch_profiler_dir", dest="traces", type=Path)
     parser.add_argument("--no-enable-prefix-caching", action="store_true")
     parser.add_argument("--enable-prompt-tokens-details", action="store_true")
     parser.add_argument("--enable-per-request-metrics", action="store_true")
@@ -749,6 +769,7 @@ def read_truth(arguments: list[str]) -> Truth:
         ttft_s=float(os.environ.get("TRUTH_TTFT_MS", "20")) / 1000,
         itl_s=float(os.environ.get("TRUTH_ITL_MS", "2")) / 1000,
         knee=float(os.environ.get("TRUTH_KNEE", "inf")),
+        trace_folder=known.traces,
         adapters=tuple(one.partition("=")[0] for one in known.lora_modules),
         start_s=float(os.environ.get("TRUTH_START_S", "0.2")),
         faults=read_faults(os.environ.get("TRUTH_FAULT", "")),

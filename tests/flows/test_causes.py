@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.engines.profile_record import ProfileRecord
 from bench.record import LeaseReport, NightRecord
 from bench.suite.engine_searches import Bisect
+from bench.suite.scenario import Scenario
 from bench.trends.bisect import Bisection, Measured, Step
 from flows.causes import Side, _candidates, _in_words, _why_none
 from flows.end_state import loaded
@@ -73,10 +75,21 @@ def write_suite(folder: Path, version: str) -> Path:
     return folder / "suite.toml"
 
 
+def write_trace(data: Path, night: NightRecord, scenario: Scenario, **more: object) -> None:
+    """What a night of a bisect leaves of its scenario."""
+    partial = store.start_folder(store.profile_folder(data, night.night, scenario.scenario_id))
+    (partial / "rank0.json.gz").write_bytes(b"")
+    values = {"scenario_id": scenario.scenario_id, "requests": 8, "traces": ("rank0.json.gz",), "reason": None} | more
+    times = {"started_at": AT, "ended_at": AT}
+    store.finish_run(partial, ProfileRecord(night=night.night, scenario=scenario, **values, **times))
+
+
 def measured_at_once(settings: Settings, night: NightRecord, *_more: object, **_named: object) -> None:
     """Stands for every machine: it measures at once, at the speed of the engine's version."""
     version = night.suite.engine.version or ""
     for run in store.missing_runs(settings.data, night):
+        if version == SLOWER and night.suite.profile is not None and run.repeat == 0:
+            write_trace(settings.data, night, run.scenario)
         gap = (5.5 if version == SLOWER else 5.0) * (1 + 0.001 * run.repeat)
         shape = Shape(gap_ms=gap, concurrency=run.scenario.workload.concurrency or 1)
         write_run(settings.data, night, run, shape, Told(engine_version=f"{version}+cpu", host={"gpu_driver": version}))
@@ -119,9 +132,18 @@ def test_a_confirmed_change_of_several_causes_is_followed_by_a_search_whose_answ
     assert {run.scenario.name for one in searched for run in one.runs} == {"chat"}
     ((note,),) = ask(settings.data, "SELECT DISTINCT note FROM changes WHERE event_id = ?", (event,)).rows
     assert note.startswith(f"{SLOWER} is the first one that moved {METRIC}; 0.32.0 is the last one before; {METRIC} +")
-    assert note.endswith("5 nights, 0.00 USD")
-    assert note in (settings.data / "reports" / f"{bad}.html").read_text()
-    assert note in hook.taken[-1]["title"]
+    newest = max(one.night for one in searched if one.suite.engine.version == SLOWER)
+    (trace,) = (settings.data / "runs" / newest).glob("profile-*/0/*.gz")
+    answer, good_trace, bad_trace = note.split("\n")
+    assert answer.endswith("5 nights, 0.00 USD")
+    assert (good_trace, bad_trace) == (
+        "no trace of 0.32.0: its nights had no time for one",
+        f"trace of {SLOWER}: {trace.relative_to(settings.data)}",
+    )
+    page = (settings.data / "reports" / f"{bad}.html").read_text()
+    assert all(line in page for line in (answer, good_trace))
+    assert answer in hook.taken[-1]["title"]
+    assert "trace of" not in hook.taken[-1]["title"]
     assert f"event {event}: {note}" in hook.taken[-1]["message"]
     ended = len(store.nights(settings.data))
     nightly(suite=str(suite), target="local", resume=bad)

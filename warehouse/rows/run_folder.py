@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.errors import UnreadableResultError, UsageError
 from bench.manifest import MANIFEST, parse_manifest
-from nights import journal
+from nights import files, journal
 
 RECORD = "record.json"
 LM_EVAL = "lm-eval-"  # prefix of the folders with lm-eval results; no scenario_id starts with it
@@ -62,7 +62,7 @@ def night_folder(data: Path, night: str) -> Path:
 def run_folders(folder: Path) -> Iterator[tuple[Path, RunId | None]]:
     """Every run folder of a night in order, None for the id where its name is not a repeat. Skips hidden folders."""
     for scenario in _shown(folder):
-        if scenario.name.startswith(LM_EVAL):
+        if scenario.name.startswith((LM_EVAL, files.PROFILE)):
             continue
         for repeat in _shown(scenario):
             is_repeat = repeat.name.isdecimal() and str(int(repeat.name)) == repeat.name

@@ -58,4 +58,4 @@ def test_only_a_download_gets_the_hubs_token_and_only_what_starts_an_engine_its_
     secrets = {name: one.secrets for name, one in operations.OPERATIONS.items() if one.secrets}
 
     offline = {"measure": "offline", "join_command": "offline"}
-    assert secrets == {"prepare": "hub", "ready_lm_eval": "hub", "bring_up": "engine"} | offline
+    assert secrets == {"prepare": "hub", "ready_lm_eval": "hub", "bring_up": "engine", "profile": "engine"} | offline
