@@ -7,6 +7,7 @@ from prefect import get_run_logger
 
 from bench.errors import MachineUnfitError, NightbenchError
 from bench.machine.canary import CanaryRecord, with_verdict
+from bench.machine.canary_history import floors_from
 from bench.record import NightRecord
 from catalog.read import find_gpu, read_canary_floors
 from infra.agent import operations
@@ -19,6 +20,7 @@ from infra.reporting import Reporter
 from infra.settings import Settings
 from infra.storage import store
 from tasks.task import night_task
+from warehouse.lake.canary_history import read_earlier_canaries
 
 
 def canary_request(lease: Lease, paths: MachinePaths, prepared: Prepared) -> CanaryRequest:
@@ -49,7 +51,11 @@ def canary_after(settings: Settings, night: NightRecord, lease: Lease, request: 
 def _measure(settings: Settings, night: NightRecord, lease: Lease, request: CanaryRequest) -> CanaryRecord:
     log = get_run_logger()
     measured = executor_of(settings, lease).run(operations.run_canary, Reporter(log.info), request)
-    record = with_verdict(measured, find_gpu, read_canary_floors())
+    constants = read_canary_floors()
+    if measured.gpus:
+        earlier = read_earlier_canaries(settings.data.absolute(), night.night, lease.cloud, lease.kind)
+        measured = measured.model_copy(update={"floors": floors_from(earlier, constants)})
+    record = with_verdict(measured, find_gpu, constants)
     _store(settings, night, record)
     if record.reason is not None:
         log.warning("the canary did not run to its end: %s", record.reason)

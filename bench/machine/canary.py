@@ -13,6 +13,7 @@ from pydantic import AwareDatetime
 
 from bench.catalog.rows import CanaryFloor, Gpu
 from bench.frozen import StoredValue
+from bench.machine.canary_history import HistoryFloor
 
 MARK = "nightbench-canary"  # before each line of the program's report
 Position = Literal["before", "after"]
@@ -23,6 +24,7 @@ UNITS: Mapping[str, str] = {
     **dict.fromkeys(("memory_copy", "memory_read", "host_to_device", "link", "all_reduce", "disk_read"), BANDWIDTH),
     **dict.fromkeys(("matmul_bf16", "matmul_fp16", "matmul_fp8"), PRODUCT),
 }
+KEPT_SHARE_MIN = 0.9  # a machine that became 10 % slower may have been slow during the runs
 SPEED_MAX = 1e9  # a million times the fastest GPU
 TAIL_CHARS = 300
 NAMED = 3  # results that a sentence names; the table has all
@@ -48,6 +50,7 @@ class CanaryRecord(StoredValue):
     torch_version: str | None = None
     gpus: tuple[str, ...] = ()  # their names as torch has them, by device
     results: tuple[CanaryResult, ...] = ()
+    floors: tuple[HistoryFloor, ...] = ()  # from earlier nights, in the place of the catalogue's
     reason: str | None = None  # why the canary did not run to its end
     unfit: str | None = None  # why the machine must not be used
 
@@ -141,12 +144,12 @@ def peak_of(test: str, gpu: Gpu | None) -> float | None:
 
 @dataclass(frozen=True)
 class Compared:
-    """One result beside the catalogue's peak and floor; None where the catalogue has none."""
+    """One result beside the catalogue's peak and its floor; None where there is none."""
 
     result: CanaryResult
     gpu: str | None  # as torch names it
     peak: float | None
-    floor: CanaryFloor | None
+    floor: CanaryFloor | HistoryFloor | None
 
     @property
     def share_of_peak(self) -> float | None:
@@ -166,8 +169,9 @@ class Compared:
 
 
 def compare(record: CanaryRecord, find_gpu: FindGpu, floors: Sequence[CanaryFloor]) -> tuple[Compared, ...]:
-    """Each result of a canary beside the peak and the floor of its GPU."""
-    known = {(row.gpu, row.test): row for row in floors}
+    """Each result of a canary beside the peak and the floor of its GPU; the record's own floors replace `floors`."""
+    known: dict[tuple[str, str], CanaryFloor | HistoryFloor] = {(row.gpu, row.test): row for row in floors}
+    known |= {(row.gpu, row.test): row for row in record.floors}
     compared = []
     for result in record.results:
         is_named = result.device is not None and result.device < len(record.gpus)
@@ -186,14 +190,14 @@ def with_verdict(record: CanaryRecord, find_gpu: FindGpu, floors: Sequence[Canar
     below.sort(key=lambda one: one.over_floor or 0.0)
     named = "; ".join(f"{one.title}, the floor is {_floor_text(one.floor)}" for one in below[:NAMED])
     more = f"; {len(below) - NAMED} more results are below" if len(below) > NAMED else ""
-    return record.model_copy(
-        update={
-            "unfit": f"the canary is below the floor of catalog/canary_floors.csv: {named}{more}; use another machine"
-        }
-    )
+    return record.model_copy(update={"unfit": f"the canary is below its floor: {named}{more}; use another machine"})
 
 
-def _floor_text(floor: CanaryFloor | None) -> str:
+def _floor_text(floor: CanaryFloor | HistoryFloor | None) -> str:
     if floor is None:
         return "unknown"
-    return f"{floor.floor:,.4g} {UNITS[floor.test]}" + ("" if floor.is_verified else " (not verified)")
+    if isinstance(floor, HistoryFloor):
+        source = f"from {floor.night_count} nights on this kind of machine, median {floor.median:,.4g}"
+    else:
+        source = "catalog/canary_floors.csv" + ("" if floor.is_verified else ", not verified")
+    return f"{floor.floor:,.4g} {UNITS[floor.test]} ({source})"

@@ -16,6 +16,7 @@ from bench.engines.by_name import FINISH_REASONS, SAMPLED_NAMES
 from bench.host import GpuFacts, HostFacts
 from bench.host_use import Busy, HostUse
 from bench.machine.canary import CanaryResult, with_verdict
+from bench.machine.canary_history import NIGHTS, EarlierCanary, floors_from
 from bench.manifest import MANIFEST, manifest_text
 from bench.record import (
     Accuracy,
@@ -178,7 +179,8 @@ def write_canaries(folder: Path) -> None:
         CanaryResult(test="link", device=0, peer=1, value=48.0),
         CanaryResult(test="matmul_fp8", device=0, reason="RuntimeError: not supported"),
     )
-    before = canary({"memory_copy": 4200.0})
+    nights = [EarlierCanary(f"2026-01-{at:02}", "MI300X", "memory_copy", 4200.0) for at in range(1, NIGHTS + 1)]
+    before = canary({"memory_copy": 4200.0}).model_copy(update={"floors": floors_from(nights, read_canary_floors())})
     for each in (unfit, before.model_copy(update={"results": before.results + linked}), canary({}, "after")):
         (folder / "canaries" / f"{each.lease_id}-{each.position}.json").write_text(each.model_dump_json())
 

@@ -7,6 +7,7 @@ from bench import evidence_columns as ev
 from bench.audit.evidence.canary import canary_evidence
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.machine.canary import UNITS, CanaryRecord, Compared, compare
+from bench.machine.canary_history import HistoryFloor
 from bench.machine_nights import RefusedResults
 from catalog.read import find_gpu, read_canary_floors
 from warehouse.rows.records import reading
@@ -31,7 +32,7 @@ def read_refused(text: bytes) -> RefusedResults:
 def canary_rows(night: str, record: CanaryRecord) -> list[Row]:
     """A row for each test, and one with the reason of a canary that did not run to its end."""
     empty = dict.fromkeys(column.name for column in COLUMNS["canary"])
-    shared = record.model_dump(exclude={"gpus", "results"})
+    shared = record.model_dump(exclude={"gpus", "results", "floors"})
     rows = [_result_row(one) for one in compare(record, find_gpu, read_canary_floors())]
     rows += [{}] if record.reason is not None else []
     return [{**empty, PARTITION: night, **shared, **row} for row in rows]
@@ -40,7 +41,10 @@ def canary_rows(night: str, record: CanaryRecord) -> list[Row]:
 def _result_row(one: Compared) -> Row:
     row: Row = {**one.result.model_dump(), "gpu": one.gpu, "unit": UNITS[one.result.test], "peak": one.peak}
     row |= {"share_of_peak": one.share_of_peak, "over_floor": one.over_floor}
-    return row | ({} if one.floor is None else {"floor": one.floor.floor, "is_floor_verified": one.floor.is_verified})
+    if one.floor is None:
+        return row
+    nights = one.floor.night_count if isinstance(one.floor, HistoryFloor) else None
+    return row | {"floor": one.floor.floor, "floor_night_count": nights, "is_floor_verified": one.floor.is_verified}
 
 
 def machine_evidence_by_run(

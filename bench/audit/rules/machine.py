@@ -2,6 +2,7 @@
 
 from bench import evidence_columns as ev
 from bench.audit.rules.rule import ZERO, Rule
+from bench.machine.canary import KEPT_SHARE_MIN
 
 MACHINE_RULES: tuple[Rule, ...] = (
     Rule(
@@ -12,15 +13,15 @@ MACHINE_RULES: tuple[Rule, ...] = (
         tolerated=None,
         sentence="the canary reached {value:.2f} times the floor of this GPU; a healthy one is well above it",
         origin=(
-            "catalog/canary_floors.csv; a machine below a floor before its first server is not used. 10 % above it"
-            " is chosen by Nightbench"
+            "bench/machine/canary_history.py, or catalog/canary_floors.csv while there are too few nights; a machine"
+            " below a floor before its first server is not used. 10 % above it is chosen by Nightbench"
         ),
     ),
     Rule(
         code="canary_fell",
         column=ev.CANARY_KEPT_SHARE,
         family="machine",
-        passing=(0.9, None),
+        passing=(KEPT_SHARE_MIN, None),
         tolerated=None,
         sentence="after the runs the canary reached {value:.0%} of what it reached before them",
         origin="chosen by Nightbench: a machine that became 10 % slower may have been slow during the runs",

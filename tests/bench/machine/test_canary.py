@@ -133,8 +133,8 @@ def test_a_gpu_below_its_floor_makes_the_machine_unfit_and_is_named_with_both_nu
     slow = with_verdict(record({"memory_copy": 4200.0, "matmul_bf16": 90.25}), find_gpu, read_canary_floors())
 
     assert slow.unfit == (
-        "the canary is below the floor of catalog/canary_floors.csv: matmul_bf16 of GPU 0 (AMD Instinct MI300X VF) "
-        "reached 90.25 TFLOP/s, the floor is 327 TFLOP/s (not verified); use another machine"
+        "the canary is below its floor: matmul_bf16 of GPU 0 (AMD Instinct MI300X VF) reached 90.25 TFLOP/s, the floor "
+        "is 327 TFLOP/s (catalog/canary_floors.csv, not verified); use another machine"
     )
 
 

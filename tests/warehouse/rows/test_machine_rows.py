@@ -6,6 +6,7 @@ import pytest
 
 from bench.errors import UnreadableResultError
 from bench.machine.canary import CanaryRecord
+from bench.machine.canary_history import NIGHTS, EarlierCanary, floors_from
 from bench.machine_nights import RefusedResults
 from nights.durable import write_json
 from nights.files import REFUSED
@@ -23,6 +24,16 @@ def test_each_test_is_a_row_with_its_share_of_the_peak_and_of_the_floor() -> Non
     assert (row["night"], row["lease_id"], row["position"], row["device"]) == (NIGHT, "lease-1", "before", 0)
     assert (row["value"], row["unit"], row["peak"], row["share_of_peak"]) == (3993.75, "GB/s", 5325.0, 0.75)
     assert (row["floor"], row["over_floor"], row["is_floor_verified"]) == (3195.0, 1.25, False)
+
+
+def test_a_floor_of_earlier_nights_replaces_the_catalogues_and_names_their_number() -> None:
+    of_nights = [EarlierCanary(f"2026-01-{at:02}", "MI300X", "memory_copy", 4200.0) for at in range(1, NIGHTS + 1)]
+    judged = record({"memory_copy": 4200.0}).model_copy(update={"floors": floors_from(of_nights, ())})
+
+    (row,) = canary_rows(NIGHT, CanaryRecord.model_validate_json(judged.model_dump_json()))
+
+    assert (row["floor"], row["floor_night_count"], row["is_floor_verified"]) == (3360.0, NIGHTS, True)
+    assert "floors" not in row
 
 
 def test_a_cpu_has_values_and_no_peak() -> None:
