@@ -9,6 +9,7 @@ from typing import Any, Literal
 Sort = Literal["machine", "volume", "image", "bucket", "traffic", "other"]
 CENT = 0.005  # a difference below half a cent is none: invoices are rounded to cents
 WHOLE_ACCOUNT = "of the whole account: an invoice does not divide it"
+PART_OF_ACCOUNT = "part of what is billed for the whole account"
 NOT_BILLED = "not on the invoice"
 NOT_RECORDED = "not in this ledger: another computer rented it, or the ledger was lost"
 NO_INVOICE = "no invoice"
@@ -139,7 +140,9 @@ def _days(one: Used, items: Sequence[InvoiceItem] | None, month: Month, now: dat
             billed[day] = billed.get(day, 0.0) + usd
     for day in sorted({*expected, *billed}):
         usd_billed = None if items is None else billed.get(day, 0.0) if items else None
-        remark = NO_INVOICE if items is None else NOT_BILLED if not items else _remark(expected.get(day), usd_billed)
+        remark = NO_INVOICE if items is None else _remark(expected.get(day), usd_billed)
+        if items is not None and not items:
+            remark = PART_OF_ACCOUNT if one.sort == "bucket" else NOT_BILLED
         yield CostRow(day, one.sort, one.name, one.night, expected.get(day, 0.0), usd_billed, remark)
 
 

@@ -26,7 +26,7 @@ def costs(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the cost of each machine, volume and image by day, beside what the cloud's invoice bills for it.
+    """Show the cost of each machine, volume, image and cached model by day, beside what the cloud's invoice bills.
 
     Writes reports/costs-YYYY-MM.html. Without a token that may read invoices, or a file, only our own side is known.
     Exits 1 if the invoice has a machine of ours that this ledger does not.
@@ -36,13 +36,17 @@ def costs(
     from flows.show.costs import show_costs  # noqa: PLC0415
     from infra.bootstrap import ledger, volume_book  # noqa: PLC0415
     from infra.clouds.by_name import set_up  # noqa: PLC0415
-    from infra.leases.used import used_of  # noqa: PLC0415
+    from infra.leases.used import models_in_bucket, used_of  # noqa: PLC0415
+    from infra.storage.bucket import bucket_location  # noqa: PLC0415
     from warehouse.report.costs_page import write_costs_page  # noqa: PLC0415
 
     settings, now = read_settings(), datetime.now(UTC)
     of_month = _month(month or f"{now:%Y-%m}")
     rented = {name: one.open_cloud(settings) for name, one in set_up(settings).items()}
     used, notes = used_of(ledger(settings), volume_book(settings), rented)
+    if (bucket := bucket_location(settings)) is not None:
+        models, unknown = models_in_bucket(bucket)
+        used, notes = used + models, notes + unknown
     items, why = _items(invoice, of_month, rented)
     prefix = next((one.prefix for one in rented.values()), PREFIX)
     rows = matched(used, items, of_month, now, prefix)

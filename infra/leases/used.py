@@ -4,13 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from bench.cost.invoice import Used
-from bench.errors import LeaseError
+from bench.cost.lease_cost import bucket_usd_per_month
+from bench.errors import LeaseError, ObjectStoreError
 from catalog.read import read_catalog
 from infra.clouds.abilities import ImageCloud
 from infra.clouds.cloud import Cloud
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Ledger
 from infra.ledger.volumes import VolumeBook
+from infra.models.bucket_cache import dated_models
+from infra.models.bucket_lookup import QUICK
+from infra.storage.object_store import ObjectStore
+from nights.bucket import BucketLocation
 
 
 def used_of(ledger: Ledger, volumes: VolumeBook, clouds: Mapping[str, Cloud]) -> tuple[list[Used], list[str]]:
@@ -29,6 +34,27 @@ def used_of(ledger: Ledger, volumes: VolumeBook, clouds: Mapping[str, Cloud]) ->
         except LeaseError as error:
             unknown.append(f"the images that {cloud.name} stores are unknown: {error}")
     return found, unknown
+
+
+def models_in_bucket(location: BucketLocation) -> tuple[list[Used], list[str]]:
+    """Every model that a bucket stores now, and what is unknown; a model that was deleted leaves no record here."""
+    try:
+        found = dated_models(ObjectStore(location, QUICK))
+    except ObjectStoreError as error:
+        return [], [f"the models that {location} stores are unknown: {error}"]
+    used = used_by_models(found, location.endpoint)
+    return ([], [f"no price known for what {location} stores"]) if used is None else (used, [])
+
+
+def used_by_models(found: Mapping[str, list[tuple[int, datetime]]], endpoint: str | None) -> list[Used] | None:
+    """What each model uses, by its objects' bytes and upload times; None where the bucket's price is unknown."""
+    pace, used = read_catalog().pace, list[Used]()
+    for model, objects in sorted(found.items()):
+        usd = bucket_usd_per_month(sum(size for size, _at in objects), endpoint, pace)
+        if usd is None:
+            return None
+        used.append(Used("bucket", None, model, usd / pace["month_h"], max(at for _size, at in objects), None))
+    return used
 
 
 def _hourly(usd_per_month: str) -> float:

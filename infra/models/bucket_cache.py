@@ -139,10 +139,14 @@ def _part_name(file: str, at: int) -> str:
 
 def cached_models(bucket: ObjectStore) -> dict[str, int]:
     """The bytes of each model in a bucket by org--name/<commit>, finished or not."""
-    found: dict[str, int] = {}
-    for name, size in bucket.names(ROOT).items():
-        commit = "/".join(name.split("/")[:2])
-        found[commit] = found.get(commit, 0) + size
+    return {model: sum(size for size, _at in objects) for model, objects in dated_models(bucket).items()}
+
+
+def dated_models(bucket: ObjectStore) -> dict[str, list[tuple[int, datetime]]]:
+    """The bytes and the upload time of each object of each model in a bucket, by org--name/<commit>."""
+    found: dict[str, list[tuple[int, datetime]]] = {}
+    for name, one in bucket.dated(ROOT).items():
+        found.setdefault("/".join(name.split("/")[:2]), []).append(one)
     return found
 
 

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.cost.invoice import NO_INVOICE, NOT_BILLED, NOT_RECORDED, CostRow, InvoiceItem, Month, Used, hours_by_day
+from bench.cost.invoice import (
+    NO_INVOICE,
+    NOT_BILLED,
+    NOT_RECORDED,
+    PART_OF_ACCOUNT,
+    CostRow,
+    InvoiceItem,
+    Month,
+    Used,
+    hours_by_day,
+)
 from bench.cost.invoice import matched as matched_of
 
 MONTH = Month(2026, 11)
@@ -71,6 +81,17 @@ def test_machines_of_others_are_one_row_and_what_is_of_the_account_another() -> 
 
     of_account = [(row.day, row.sort, row.name, row.usd, row.usd_billed) for row in rows if row.day is None]
     assert of_account == [(None, "bucket", "account", None, 5.0), (None, "other", "2 items", None, 10.0)]
+
+
+def test_a_model_in_a_bucket_is_part_of_what_the_account_is_billed() -> None:
+    model = Used("bucket", None, "org--small/abc", 0.01, datetime(2026, 11, 19, tzinfo=UTC), None)
+    spaces = _item(product="Spaces Subscription", description="Spaces ($5/mo)", resource_id=None, usd=5.0)
+
+    ours, account = _matched([model], [spaces])
+
+    assert (ours.day, ours.usd_billed, ours.remark) == (date(2026, 11, 19), None, PART_OF_ACCOUNT)
+    assert ours.usd == pytest.approx(0.24)
+    assert (account.name, account.usd_billed) == ("account", 5.0)
 
 
 def test_a_volume_that_is_still_there_is_billed_until_now() -> None:
