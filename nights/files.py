@@ -28,6 +28,8 @@ _ID = "[0-9a-f]{16}"  # of a scenario or of a server
 _LEASE = "[A-Za-z0-9_-]{1,64}"
 _MACHINE = "[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
 _NUMBER = "(?:0|[1-9][0-9]{0,5})"
+# A file of a trace, relative to the data folder.
+TRACE = rf"runs/[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}/{PROFILE}{_ID}/0/[A-Za-z0-9][A-Za-z0-9._-]{{0,150}}\.json\.gz"
 
 
 @dataclass(frozen=True)

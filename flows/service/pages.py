@@ -1,11 +1,12 @@
 """The web server of the pages: the static site and the pages of nights, read-only, on this computer.
 
-`python -m flows.service.pages DATA HOST PORT` serves DATA/site at / and DATA/reports at /reports/. Nothing else of the
-data folder can be read through it.
+`python -m flows.service.pages DATA HOST PORT` serves DATA/site at /, DATA/reports at /reports/ and a
+profiler's traces at /runs/. Nothing else of the data folder can be read through it.
 """
 
 import base64
 import hashlib
+import re
 import sys
 from functools import cache, partial
 from http import HTTPStatus
@@ -13,6 +14,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from nights.files import TRACE
 from warehouse.report.figures import save_script
 
 REPORTS = "/reports/"
@@ -53,6 +55,8 @@ class Pages(SimpleHTTPRequestHandler):
         """The file of an address; `..` never leaves its folder, which the library sees to."""
         address = urlsplit(path).path
         is_report = address.startswith(REPORTS)
+        if re.fullmatch(TRACE, address.removeprefix("/")):
+            return str(self._data / address.removeprefix("/"))
         self.directory = str(self._data / ("reports" if is_report else "site"))
         return super().translate_path(address.removeprefix(REPORTS.rstrip("/")) if is_report else address)
 

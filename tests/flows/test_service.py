@@ -33,6 +33,7 @@ from warehouse.load import load_night
 from warehouse.report.page import write_report
 
 HOSTILE = 'a secret with a "quote", a $dollar, 100% and a \\'
+TRACE = "runs/night/profile-0123456789abcdef/0/rank0.pt.trace.json.gz"
 
 
 @pytest.fixture
@@ -48,6 +49,9 @@ def pages(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "site" / "index.html").write_text("start")
     (tmp_path / "reports" / "n.html").write_text("night")
     (tmp_path / "ledger.sqlite").write_text("private")
+    (tmp_path / TRACE).parent.mkdir(parents=True)
+    (tmp_path / TRACE).write_text("trace")
+    (tmp_path / TRACE).with_name("record.json").write_text("private")
     server = serve(tmp_path, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -155,7 +159,15 @@ def test_the_pages_are_served_with_a_policy_that_runs_no_script_of_a_page(pages:
 
 
 @pytest.mark.parametrize(
-    "address", ["/ledger.sqlite", "/../ledger.sqlite", "/reports/../../ledger.sqlite", "/reports/%2e%2e/ledger.sqlite"]
+    "address",
+    [
+        *("/ledger.sqlite", "/../ledger.sqlite", "/reports/../../ledger.sqlite", "/reports/%2e%2e/ledger.sqlite"),
+        *(
+            f"/{TRACE.rpartition('/')[0]}/record.json",
+            f"/{TRACE.replace('night', '..')}",
+            "/runs/n/../../ledger.sqlite",
+        ),
+    ],
 )
 def test_nothing_else_of_the_data_folder_is_served(pages: str, address: str) -> None:
     with socket.create_connection(("127.0.0.1", int(pages.rpartition(":")[2]))) as connection:
@@ -164,6 +176,12 @@ def test_nothing_else_of_the_data_folder_is_served(pages: str, address: str) -> 
 
     assert answer.startswith(b"HTTP/1.0 404")
     assert b"private" not in answer
+
+
+def test_a_trace_that_a_page_links_is_served_as_a_file(pages: str) -> None:
+    answer = httpx2.get(f"{pages}/reports/../{TRACE}")
+
+    assert (answer.text, answer.headers["content-type"]) == ("trace", "application/gzip")
 
 
 def test_no_folder_is_listed_and_no_foreign_name_is_answered(pages: str) -> None:

@@ -1,11 +1,13 @@
 """What changed, one row an event: since when, by how much, in how many series, why, and how to acknowledge it."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 
 from markupsafe import Markup, escape
 
+from nights.files import TRACE
 from warehouse.report.markup import NOTHING, joined
 from warehouse.schema.row import Row
 
@@ -63,7 +65,6 @@ def _event_html(event: Sequence[Row], address: Address) -> Markup:
     first, state = event[0], state_of(event)
     others = f", and {len(event) - 1} more" if len(event) > 1 else ""
     until = f" until {_night(first['until'])}" if first["until"] else ""
-    note = f" Note of {first['acknowledged_by']}: {first['note']}." if first["note"] else ""
     return _EVENT.format(
         **{name: first[name] for name in ("metric", "direction", "cause", "event_id")},
         effect=_effect(first),
@@ -75,10 +76,23 @@ def _event_html(event: Sequence[Row], address: Address) -> Markup:
         until=until,
         good=_night(first["last_good"]),
         why=first["why"] or "",
-        note=note,
+        note=_note_html(first, is_beside_runs=address is no_address),
         count=len(event),
         all_series=_series_html(event, address),
     )
+
+
+def _note_html(row: Row, *, is_beside_runs: bool) -> Markup:
+    """The note on an event. A page of one file is beside the nights' folders, so it links the traces that a note names.
+
+    A site may be uploaded without these folders.
+    """
+    if not row["note"]:
+        return NOTHING
+    parts = re.split(rf"({TRACE})", row["note"]) if is_beside_runs else [row["note"]]
+    link = Markup("<a href='../{0}'>{0}</a>")
+    shown = joined(link.format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
+    return Markup(" Note of {}: {}.").format(row["acknowledged_by"], shown)
 
 
 def _effect(row: Row) -> str:
