@@ -91,10 +91,10 @@ class IssueBook:
         return [issue for issue, shown in issues if issue.wanted != shown]
 
     def begin(self, issue: Issue) -> bool:
-        """Note that its creation is sent now; False where its event is over meanwhile."""
+        """Note that its creation is sent now; False where its event is over meanwhile, or another process sends it."""
         with self._open() as book:
-            sent = "UPDATE issues SET sent_at = ? WHERE key = ? AND began_at = ?"
-            return book.execute(sent, (self._now(), issue.key, issue.began_at)).rowcount == 1
+            sent = "UPDATE issues SET sent_at = ? WHERE key = ? AND began_at = ? AND sent_at IS ?"
+            return book.execute(sent, (self._now(), issue.key, issue.began_at, issue.sent_at)).rowcount == 1
 
     def mark(self, issue: Issue, number: int, *, is_left: bool = False) -> None:
         """Note what the tracker shows; one that `is_left` was closed by a person, and gets no further word."""

@@ -3,39 +3,34 @@
 What fails stays in the book for the next night or check.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from infra.notices.issue_book import Issue, IssueBook
 from infra.notices.issue_text import body_of, title_of
 from infra.notices.tracker import IssueRefusedError, Tracker, TrackerError
-from infra.processes.file_lock import try_lock
 from infra.reporting import Say
 
-LOCK = "issues.lock"
 MOST = 20  # requests of issues in one round: GitHub takes 80 that create something in a minute
 ROUND_S = 60.0  # after which no further issue is begun; one answer may take ANSWER_S
-SETTLED = timedelta(minutes=1)  # what was sent without an answer is searched for after it: a list may lag
+SETTLED = timedelta(minutes=1)  # then what was sent without an answer is searched for: it has arrived, and is listed
 MARGIN = timedelta(hours=1)  # between the clocks of the tracker and of this computer
 AGAIN = "the next night or `nightbench check` tries again"
 
 
 def sync_issues(book: IssueBook, tracker: Tracker, say: Say) -> None:
     """Have the tracker show what is due, and say what it did not take. LedgerError as the book."""
-    with _one_round(book) as is_ours:
-        began_s = book.clock.monotonic()
-        for issue in book.due()[:MOST] if is_ours else ():
-            if book.clock.monotonic() - began_s > ROUND_S:
-                say(f"{tracker.name} is slow: {AGAIN}")
-                return
-            try:
-                _show(book, tracker, issue)
-            except IssueRefusedError as error:
-                say(f"the issue of {issue.title!r} was not written: {error}; {AGAIN}")
-            except TrackerError as error:
-                say(f"the issue of {issue.title!r} was not written: {error}; {AGAIN}")
-                return
+    began_s = book.clock.monotonic()
+    for issue in book.due()[:MOST]:
+        if book.clock.monotonic() - began_s > ROUND_S:
+            say(f"{tracker.name} is slow: {AGAIN}")
+            return
+        try:
+            _show(book, tracker, issue)
+        except IssueRefusedError as error:
+            say(f"the issue of {issue.title!r} was not written: {error}; {AGAIN}")
+        except TrackerError as error:
+            say(f"the issue of {issue.title!r} was not written: {error}; {AGAIN}")
+            return
 
 
 def _show(book: IssueBook, tracker: Tracker, issue: Issue) -> None:
@@ -44,7 +39,7 @@ def _show(book: IssueBook, tracker: Tracker, issue: Issue) -> None:
         sent_at = datetime.fromisoformat(issue.sent_at)
         if book.clock.now() - sent_at < SETTLED:
             return
-        number = tracker.find(issue.marker, datetime.fromisoformat(issue.began_at) - MARGIN)
+        number = tracker.find(issue.marker, sent_at - MARGIN)  # what was sent before was searched for before
     if number is not None:
         is_open = tracker.write(number, title_of(issue), body_of(issue), close=issue.ended_at is not None)
         if issue.ended_at is None:
@@ -55,10 +50,3 @@ def _show(book: IssueBook, tracker: Tracker, issue: Issue) -> None:
             book.mark(issue, tracker.create(title_of(issue), body_of(issue)))
         return
     book.drop(issue)
-
-
-@contextmanager
-def _one_round(book: IssueBook) -> Iterator[bool]:
-    """Whether no other process does the same; it is not waited for."""
-    with (book.data / LOCK).open("w") as lock:
-        yield try_lock(lock.fileno())

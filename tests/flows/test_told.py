@@ -30,11 +30,12 @@ from nights.durable import make_folder
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.emulators.messages import Mailbox, Webhook, mailbox, webhook
+from tests.emulators.tracker import tracker
 from tests.emulators.virtual_clock import VirtualClock
 from tests.flows.conftest import NightFixture
 from tests.infra.rented import start_of_an_exited_process
 from tests.told.page import PAGE, page
-from tests.told.troubles import TROUBLES, WHAT, Trouble
+from tests.told.troubles import TROUBLES, WHAT, Trouble, trouble
 from tests.warehouse.folders import Shape, write_night
 from tests.warehouse.simulated_lake import write
 from tests.warehouse.trends.judgements import judgement
@@ -291,6 +292,19 @@ def answers_500(place: Place) -> None:
     place.check()
 
 
+def tracker_answers_500(place: Place) -> None:
+    with tracker("github") as site:
+        place.monkeypatch.setenv("NIGHTBENCH_TRACKER_URL", site.url)
+        place.monkeypatch.setenv("NIGHTBENCH_TRACKER_TOKEN", site.token)
+        site.fault = (500, b"", {})
+        killed(place)
+        assert site.states == []
+        site.fault = None
+        place.monkeypatch.setattr("infra.notices.issues.SETTLED", timedelta(0))
+        place.check()
+        assert site.states == [(trouble("killed night").title, "open")]
+
+
 def refuses(place: Place) -> None:
     place.mail.refuses = True
     killed(place)
@@ -325,6 +339,7 @@ PLANTS: dict[str, Callable[[Place], None]] = {
     "watchdog that gives up": gives_up,
     "webhook that hangs": hangs,
     "webhook that answers 500": answers_500,
+    "tracker that answers 500": tracker_answers_500,
     "mail server that refuses": refuses,
 }
 

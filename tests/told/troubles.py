@@ -98,6 +98,9 @@ TROUBLES = (
     ),
     Trouble("webhook that hangs", CHECK, "a night was killed: its process is gone", "nightbench run --resume NIGHT"),
     Trouble("webhook that answers 500", CHECK, "a night was killed: its process is gone", "nightbench run --resume"),
+    Trouble(
+        "tracker that answers 500", CHECK, "a night was killed: its process is gone", "nightbench run --resume NIGHT"
+    ),
     Trouble("mail server that refuses", CHECK, "a night was killed: its process is gone", "nightbench run --resume"),
     Trouble(
         "lost computer",

@@ -104,6 +104,15 @@ def test_an_issue_whose_creation_was_not_answered_is_found_and_not_created_again
     assert len(said) == 1
 
 
+def test_of_two_processes_that_found_the_same_one_opens_the_issue(tmp_path: Path) -> None:
+    one, other = IssueBook(tmp_path), IssueBook(tmp_path)
+    one.report(STALE)
+    (mine,), (same,) = one.due(), other.due()
+
+    assert one.begin(mine)
+    assert not other.begin(same)
+
+
 def test_an_issue_whose_creation_did_not_arrive_is_created_later(tmp_path: Path, github: TrackerEmulator) -> None:
     clock = VirtualClock(tmp_path / "clock")
     book, opened = IssueBook(tmp_path, clock), open_tracker(settings_of(tmp_path, github))
