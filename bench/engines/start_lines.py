@@ -15,6 +15,7 @@ _SGLANG_STAMP = (
     r"^\[(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)[ \]]"
 )
 _AITER = r"\[aiter\] start build \["
+_LLAMA_CPP = "log of llama.cpp 0.5.0-dev on CPU"
 _CPU_0_32 = "log of vLLM 0.32.0 on CPU"
 
 
@@ -54,7 +55,8 @@ class CacheLine:
 class StartLog:
     """The log of an engine's start. Of several rows for a phase the first that finds a line counts.
 
-    `stamp` is the time of a line, `process` the process that wrote it: each rank of a model writes the same lines.
+    `stamp` is the time of a line: a date and a time of day, or the time since its process began. `process` is the
+    process that wrote it: each rank of a model writes the same lines.
     """
 
     stamp: str = r"(?!)"
@@ -156,4 +158,28 @@ SGLANG = StartLog(
     cache=(CacheLine(cache="cold", pattern=_AITER, seen="ROCm/aiter"),),
 )
 
-LLAMA_CPP = StartLog()
+# At its usual verbosity it does not log the empty run, which is then part of the weights.
+LLAMA_CPP = StartLog(
+    stamp=r"^(?P<minutes>\d{1,4})\.(?P<seconds>\d\d)\.(?P<milliseconds>\d{3})\.(?P<microseconds>\d{3}) [A-Z] ",
+    between=(
+        Between(phase="import", begin=None, end=r"load_model: loading model '", seen=_LLAMA_CPP),
+        Between(
+            phase="weights",
+            begin=r"load_model: loading model '",
+            end=r"warming up the model with an empty run",
+            seen=f"{_LLAMA_CPP}, which logs it with --verbosity 4",
+        ),
+        Between(
+            phase="weights",
+            begin=r"load_model: loading model '",
+            end=r"load_model: initializing, n_slots = ",
+            seen=_LLAMA_CPP,
+        ),
+        Between(
+            phase="warmup",
+            begin=r"warming up the model with an empty run|load_model: initializing, n_slots = ",
+            end=r"llama_server: model loaded",
+            seen=_LLAMA_CPP,
+        ),
+    ),
+)

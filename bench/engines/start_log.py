@@ -3,8 +3,9 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 
 from bench.engines.start_lines import Between, Phase, StartLog, Took
 from bench.printable import printable
@@ -14,7 +15,7 @@ SECONDS_MAX = 86_400.0  # no phase takes longer than a day
 STAMP_S = 1.0  # the times of lines are whole seconds
 QUOTED_MAX = 120  # characters of a line in a sentence
 UNREAD_MAX = 5  # sentences
-_PARTS = ("year", "month", "day", "hour", "minute", "second")
+_PARTS = ("month", "day", "hour", "minute", "second")
 _PLAIN = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,9})?")
 
 
@@ -111,30 +112,30 @@ def _between(
 
 
 def _stamp(line: str, engine: StartLog, timed: TimedStart) -> datetime:
-    """The moment of a line, in the host's time zone or, as in most containers, in UTC: whichever is in the start."""
+    """The moment of a line, whichever of its meanings is in the start that we measured."""
     found = re.search(engine.stamp, line)
     if found is None:
         raise UnreadLineError(f"{_quoted(line)} has no time: the phase is unknown")
-    for zone in (timed.started_at.tzinfo, UTC):
-        for year in _years(found, timed.started_at):
-            moment = _moment({**found.groupdict(), "year": year}, zone)
-            if moment is not None and -STAMP_S < (moment - timed.started_at).total_seconds() <= timed.ready_s:
-                return moment
+    for moment in _moments(found.groupdict(), timed.started_at):
+        if -STAMP_S < (moment - timed.started_at).total_seconds() <= timed.ready_s:
+            return moment
     raise UnreadLineError(f"{_quoted(line)} has a time outside the start that we measured: the phase is unknown")
 
 
-def _years(found: re.Match[str], started_at: datetime) -> tuple[str, ...]:
-    """The year of a line; a line without one may be of the year after the start's."""
-    named = found.groupdict().get("year")
-    return (named,) if named else (f"{started_at.year}", f"{(started_at + timedelta(days=1)).year}")
+def _moments(parts: Mapping[str, str], started_at: datetime) -> Iterator[datetime]:
+    """What the time of a line can mean: in the time zone of the host or, as in most containers, in UTC.
 
-
-def _moment(parts: Mapping[str, str], zone: tzinfo | None) -> datetime | None:
-    year, month, day, hour, minute, second = (int(parts[name]) for name in _PARTS)
-    try:
-        return datetime(year, month, day, hour, minute, second, tzinfo=zone)
-    except ValueError:  # there is no 31st of February
-        return None
+    A line without a year may be of the year after the start's.
+    """
+    if "minutes" in parts:  # of the process' own clock
+        yield started_at + timedelta(**{name: int(value) for name, value in parts.items()})
+        return
+    years = (parts["year"],) if "year" in parts else (started_at.year, (started_at + timedelta(days=1)).year)
+    month, day, hour, minute, second = (int(parts[name]) for name in _PARTS)
+    for zone in (started_at.tzinfo, UTC):
+        for year in years:
+            with suppress(ValueError):  # there is no 31st of February
+                yield datetime(int(year), month, day, hour, minute, second, tzinfo=zone)
 
 
 def _subtract(seconds: dict[Phase, float], row: Took, lines: Sequence[str], unread: list[str]) -> None:

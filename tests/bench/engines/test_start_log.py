@@ -75,6 +75,38 @@ def test_sglang_is_read_by_the_times_of_its_lines() -> None:
     assert found.compile_cache == "cold"
 
 
+# In the form of the source: minutes, seconds, thousandths and millionths since the process began.
+LLAMA = """\
+0.00.192.023 I srv    load_model: loading model '/models/model.gguf'
+0.01.350.960 W load: control-looking token: 128247 '</s>' was not control-type
+1.04.192.023 I srv    load_model: initializing, n_slots = 1, n_ctx_slot = 8192, kv_unified = 'false'
+1.04.692.023 I srv  llama_server: model loaded
+1.04.692.400 I srv  llama_server: listening on http://127.0.0.1:38911
+"""
+
+
+def test_llama_cpp_is_read_by_its_own_clock() -> None:
+    empty_run = "1.02.192.023 T cmn  common_init_from_: warming up the model with an empty run - please wait ...\n"
+    slots = LLAMA.index("1.04.192")
+
+    found = read(LLAMA, "llama.cpp", ready_s=65.0)
+    warmed_up = read(LLAMA[:slots] + empty_run + LLAMA[slots:], "llama.cpp", ready_s=65.0)
+
+    assert found.phases == {"import_s": 0.192023, "weights_s": 64.0, "warmup_s": 0.5, "first_answer_s": 0.25}
+    assert warmed_up.phases == found.phases | {"weights_s": 62.0, "warmup_s": 2.5}
+    assert "has no time" in read(LLAMA.replace("0.00.192.023 I ", ""), "llama.cpp", ready_s=65.0).unread[0]
+
+
+@pytest.mark.parametrize(
+    ("log", "weights_s", "warmup_s"),
+    [("start-plain.log", 0.061313, 0.001701), ("start-verbose.log", 0.046289, 0.014102)],
+)
+def test_the_phases_of_a_real_start_of_llama_cpp(log: str, weights_s: float, warmup_s: float) -> None:
+    found = read((DATA / "llama-cpp" / log).read_text(), "llama.cpp", ready_s=0.1)
+
+    assert (found.weights_s, found.warmup_s, found.unread) == (weights_s, warmup_s, ())
+
+
 @pytest.mark.parametrize(
     ("lines", "cache"),
     [
@@ -129,7 +161,7 @@ def test_a_whole_that_is_shorter_than_its_parts_is_a_sentence() -> None:
     assert "is shorter than the phases in it" in found.unread[0]
 
 
-KNOWN = st.sampled_from([line for log in (EAGER, SGLANG, ON_GPUS) for line in log.splitlines()])
+KNOWN = st.sampled_from([line for log in (EAGER, SGLANG, ON_GPUS, LLAMA) for line in log.splitlines()])
 
 
 @given(

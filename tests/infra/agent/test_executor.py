@@ -9,6 +9,7 @@ import sys
 import tarfile
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -317,6 +318,8 @@ def running() -> RunningServer:
         environment={"A": "b"},
         engine=EngineAt(Path("/e"), None),
         cold_start_s=1.5,
+        started_at=datetime(2026, 3, 1, tzinfo=UTC),
+        first_answer_s=0.1,
         answers=Answers(logprob_mean=-2.0, logprob_tokens=3, greedy=((1, 2), (3, 4))),
     )
 

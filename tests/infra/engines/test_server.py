@@ -67,6 +67,10 @@ def test_a_server_reports_its_facts(what: ServerRequest, monkeypatch: pytest.Mon
     assert (found.engine_version, found.served_model, found.max_model_len) == ("0.32.0", "small", 4096)
     assert (found.kv_cache_tokens, found.environment["CUDA_VISIBLE_DEVICES"]) == (524288, "3")
     assert found.parallel == ParallelSizes()
+    assert found.start is not None
+    assert found.start.unread == ()
+    assert {"import_s", "weights_s", "warmup_s", "first_answer_s"} == set(found.start.phases)
+    assert sum(found.start.phases.values()) <= (found.cold_start_s or 0.0) + 1
     server.stop(running)
 
 
