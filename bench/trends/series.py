@@ -22,7 +22,10 @@ STACK_FIELDS: dict[str, str] = {
     "engine_commit": "engine",
 }
 _TIMES = re.compile(r"(?:n|u|μ|µ|m)?s|sec(?:onds?)?|min(?:utes?)?|h(?:ours?)?|usd/\w+|j/\w+", re.IGNORECASE)
-_LESS_IS_BETTER = re.compile(r"latency|ttft|tpot|itl|e2e|duration|time|error|usd|cost|joule|memory_used", re.IGNORECASE)
+# Our own names end with their unit: `cold_start_s`, but not `request_throughput_per_s`.
+_LESS_IS_BETTER = re.compile(
+    r"latency|ttft|tpot|itl|e2e|duration|time|error|usd|cost|joule|memory_used|(?<!_per)_m?s$", re.IGNORECASE
+)
 _MORE_IS_BETTER = re.compile(
     r"throughput|tput|tok|per_s|accept|score|accuracy|goodput|hit_rate|bandwidth", re.IGNORECASE
 )

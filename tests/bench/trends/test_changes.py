@@ -101,6 +101,8 @@ def test_a_loss_and_a_gain_are_told_apart_by_the_metric() -> None:
         ("value", "M keys/sec", False),
         ("ttft_p50_ms", "", True),
         ("acceptance_rate", "%", False),
+        ("cold_start_s", "", True),
+        ("tokens_per_s", "", False),
         ("value", "point", None),
     ],
 )

@@ -1,12 +1,16 @@
 """The columns of a server's start: each is written, shown on the night's timeline, and withdrawn where it cannot be."""
 
+from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench.server_facts import StartPhases
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import STARTED, Shape, Told, write_night, write_run
+from tests.warehouse.simulated_lake import write
+from warehouse.lake.database import build_warehouse
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
 from warehouse.report.night.timeline import timeline_html
@@ -14,6 +18,7 @@ from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
 from warehouse.schema.row import Row
 from warehouse.schema.start_columns import PHASES, START_COLUMNS
+from warehouse.trends.find import find_trends
 
 START = StartPhases(
     started_at=STARTED, import_s=4.0, download_s=0.5, weights_s=1.0, device_s=0.5, compilation_s=2.0,
@@ -61,6 +66,25 @@ def test_a_start_is_one_row_and_its_phases_follow_one_another(tmp_path: Path) ->
     assert [row[1] for row in phases] == [0.0, 4.0, 4.5, 5.5, 6.0, 8.0, 9.0, 9.5]
     assert [row[2] for row in phases] == list(START.phases.values())
     assert "start: graph_capture" in timeline_html(tmp_path, NIGHT)
+
+
+def test_a_start_that_became_slower_is_found_and_one_with_another_cache_is_no_change(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    for at in range(30):
+        night, started_at = f"n{at:02}", STARTED + timedelta(days=at)
+        # Every third start is cold; from the twentieth night on, weights take half as long again.
+        start = {"cold_compilation_s": 90.0} if at % 3 == 0 else {"warm_compilation_s": 9.0}
+        numbers = {**start, "start_weights_s": 12.0 if at >= 20 else 8.0}
+        noisy = {name: value * float(np.exp(draw.normal(0, 0.005))) for name, value in numbers.items()}
+        ids = {"night": night, "run_id": night, "scenario_id": "s", "repeat": 0, "lease_id": night}
+        stack = {"suite": "a", "scenario": "s", "model": "m", "engine": "vllm", "host": "h", "gpus": ["g"]}
+        good = {"outcome": "measured", "verdict": "accepted", "is_control": False, "started_at": started_at}
+        write(tmp_path / "lake", "measurements", night, [ids | stack | good | noisy])
+    build_warehouse(tmp_path)
+
+    found = {(row["metric"], row["direction"], row["first_bad"]) for row in find_trends(tmp_path).rows()}
+
+    assert found == {("start_weights_s", "worse", "n20")}
 
 
 def test_times_that_our_clock_contradicts_are_withdrawn_and_the_run_counts(tmp_path: Path) -> None:
