@@ -17,6 +17,7 @@ from flows.night_request import NightRequest
 from flows.nightly import nightly, whole_night
 from infra.settings import Settings
 from infra.storage import store
+from tasks.cause_traces import traces_in_words
 from tests.emulators.messages import Webhook, webhook
 from tests.warehouse.folders import Shape, Told, write_night, write_run
 from tests.warehouse.simulated_lake import write
@@ -181,6 +182,25 @@ def test_the_answer_names_the_engine_the_interval_the_commits_and_the_cost() -> 
 
     assert said.startswith("2 is the first one; tpot_p50_ms +10.0 % [+")
     assert said.endswith("; commits aaa..bbb; 4 nights, 3.50 USD")
+
+
+def test_the_answer_names_the_newest_trace_of_each_side_or_why_there_is_none(tmp_path: Path) -> None:
+    nights = [write_night(tmp_path, f"2026-03-0{day}T010000Z", {"chat": Shape()}) for day in (1, 2, 3)]
+    sides = ("1", "2", "1")
+    measured = tuple(Measured(candidate=side, night=night.night) for side, night in zip(sides, nights, strict=True))
+    search = Bisection(metric=METRIC, suite="s", target="local", candidates=("1", "2"), measured=measured)
+    found = Step(None, "1", "2", "2 is the first one", is_found=True)
+    for night in (nights[0], nights[2]):
+        write_trace(tmp_path, night, night.runs[0].scenario)
+    newest = store.profile_folder(Path(), nights[2].night, nights[2].runs[0].scenario.scenario_id)
+
+    before = list(traces_in_words(tmp_path, search, found))
+    write_trace(tmp_path, nights[1], nights[1].runs[0].scenario, traces=(), reason="the start failed")
+
+    trace = f"trace of 1: {newest}/rank0.json.gz"
+    assert before == [trace, "no trace of 2: its nights had no time for one"]
+    assert list(traces_in_words(tmp_path, search, found)) == [trace, "no trace of 2: the start failed"]
+    assert list(traces_in_words(tmp_path, search, Step(None, "1", "2", "no change"))) == []
 
 
 def test_between_two_images_lie_those_of_their_repository_that_were_measured(tmp_path: Path) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.cost.estimate import ADDED, MEASURE, Estimate, HostPlan, estimate_night, estimate_prepare, request_s
+from bench.cost.estimate import ADDED, MEASURE, PROFILE, Estimate, HostPlan, estimate_night, estimate_prepare, request_s
 from bench.cost.memory import fits_of, tightest
 from bench.physics import Group
 from bench.plan import plan_runs
 from bench.suite.parse import parse_suite
+from bench.suite.quality import Profile
 from bench.suite.suite import Suite
 from catalog.read import read_catalog
 
@@ -101,6 +102,15 @@ def test_repeats_that_may_be_added_count_as_the_time_of_their_scenario_at_most()
 
     assert _stage(_night(suite), ADDED) == pytest.approx(len(suite.scenarios) * suite.quality.scenario_s - planned)
     assert _stage(_night(fixed), ADDED) == _stage(_night(suite, poc=True), ADDED) == 0
+
+
+def test_each_trace_counts_as_a_start_of_a_server() -> None:
+    names = tuple(entry.name for entry in SUITE.scenarios[:2])
+    traced = SUITE.model_copy(update={"profile": Profile(scenarios=names)})
+    (serve,) = (stage for stage in _night().stages if stage.name == "serve")
+
+    assert _stage(_night(traced), PROFILE) == pytest.approx(2 * serve.seconds / serve.runs)
+    assert _stage(_night(), PROFILE) == 0
 
 
 def test_a_short_night_is_billed_the_minimum() -> None:

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -316,6 +317,18 @@ def test_the_model_is_read_only_and_compiled_kernels_are_kept(docker: Docker, tm
     home = tmp_path / "cache" / "engine-homes" / DIGEST[7:23]
     assert options["--volume"] == [f"{tmp_path}:{tmp_path}:ro", f"{home}:/cache"]
     assert home.is_dir()
+    server.stop(running)
+
+
+def test_a_profiler_in_a_container_writes_into_a_folder_of_the_host(docker: Docker, tmp_path: Path) -> None:
+    folder = tmp_path / "trace"
+    folder.mkdir()
+
+    running = server.bring_up(replace(what(tmp_path, scenario()), written=folder), quiet)
+
+    options = docker.state_of(str(running.container))["options"]
+    assert isinstance(options, dict)
+    assert options["--volume"][-1] == f"{folder}:{folder}"
     server.stop(running)
 
 
