@@ -21,6 +21,7 @@ ALLOWED = {
     "no jq on PATH": "as above",
     "no C compiler here": "a slim container has none",
     "there is no PostgreSQL server here": "a package of the system, which CI does not have",
+    "no pdftotext on PATH": "a package of the system; its output is read from a text in every clone",
     "no systemd-analyze on PATH": "a slim container has none",
     "mount namespaces cannot be made here": "needs user namespaces, which a container may forbid",
     "no disk of our own can be mounted here": "as above",

@@ -19,8 +19,10 @@ from typing import Any
 import orjson
 
 from bench.errors import UnknownFormatError, UnreadableResultError
+from warehouse.importers.parsing import pdf
 from warehouse.importers.parsing.delimited import cells_of
 from warehouse.importers.tables.every import tables_of
+from warehouse.importers.tables.layout import tables_of_layout
 from warehouse.importers.tables.table import Table
 
 BYTES_MAX = 1 << 30  # packed and unpacked; parsed JSON takes about eight times as much memory
@@ -51,6 +53,7 @@ class Document:
     sha256: str = ""
     # What a person says that headers of its tables mean: our name, with a unit as `output_throughput[tok/s]`.
     mapped: Mapping[str, str] = field(default_factory=dict)
+    is_layout: bool = False  # the text of a PDF, with spaces between its columns
 
     @property
     def path(self) -> PurePath:
@@ -111,7 +114,9 @@ class Document:
 
     @cached_property
     def tables(self) -> list[Table]:
-        """Every table of a page, report, workbook or text; raises for a broken file."""
+        """Every table of a page, report, workbook or text, and of a PDF's pages; raises for a broken file."""
+        if self.is_layout:
+            return tables_of_layout(self.name, self.text)
         return tables_of(self.name, self.data, lambda: self.text)
 
     @cached_property
@@ -204,10 +209,12 @@ def read_document(
 ) -> Document:
     """The document of a file's bytes, unzipped if gzipped; raises if the file is too large or broken."""
     data = _unpacked(name, raw) if raw.startswith(_GZIP) else raw
+    is_pdf = data.startswith(pdf.MAGIC)
+    data = pdf.layout_of(name, data) if is_pdf else data
     too_large_for_memory(name, len(data))
     if not data or data.isspace():
         raise UnreadableResultError(f"{name} is empty")
-    return Document(name, data, sibling, siblings, hashlib.sha256(raw).hexdigest())
+    return Document(name, data, sibling, siblings, hashlib.sha256(raw).hexdigest(), is_layout=is_pdf)
 
 
 def too_large_for_memory(name: str, size: int) -> None:
