@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from bench.errors import BadRunsError
+from bench.machine.canary_history import NIGHTS
 from flows.nightly import nightly
 from infra.engines.registry import COMMIT, VERSION
+from tests.bench.machine.canaries import MI300X, record
 from tests.bench.quality.test_lm_eval import RESULTS
 from tests.emulators.hub import HubEmulator
 from tests.emulators.registry import RegistryEmulator
@@ -21,7 +23,9 @@ from tests.flows.renting import KIND, Account, renting
 from tests.infra.docker import Docker
 from tests.infra.fake_tools import FakeTools, amd
 from tests.infra.models.tiny import copy_tiny_model
+from tests.warehouse.simulated_lake import write
 from warehouse.lake.query import run_sql
+from warehouse.rows.machine_rows import canary_rows
 
 pytestmark = [pytest.mark.matrix, pytest.mark.prefect, pytest.mark.timeout(1500)]
 SUITE = Path(__file__).parents[2] / "suites" / "nightly.toml"
@@ -64,6 +68,13 @@ if "--quantization" in sys.argv and "--kv-cache-dtype" not in sys.argv:
     os.environ["TRUTH_FAULT"] = "oom_at_start"
 os.execv(sys.executable, [sys.executable, "-u", {truth_server!r}, *sys.argv[1:]])
 """
+# The canary of a healthy machine, in the place of the image's Python, which has no torch here.
+CANARY = (
+    {"torch": "2.9.0", "gpus": [MI300X]},
+    {"test": "memory_copy", "device": 0, "value": 4200.0},
+    {"test": "matmul_bf16", "device": 0, "value": 590.0},
+    {"done": True},
+)
 # A tiny model in the place of 70 billion weights is too fast, too small, and over too soon; amd-smi shows no telemetry.
 OF_A_MINIATURE = {
     "duration_short",
@@ -101,6 +112,7 @@ def team(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     harness.write_text(LM_EVAL.format(results=scores))
     harness.chmod(0o755)
     amd(FakeTools(docker.folder))
+    _measure_a_healthy_machine(docker.folder / "docker")
     with (
         HubEmulator(tmp_path / "repository", repo=MODEL) as hub,
         RegistryEmulator() as registry,
@@ -118,6 +130,23 @@ def team(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         yield Team(account, hub, docker)
 
 
+def _measure_a_healthy_machine(docker: Path) -> None:
+    lines = "".join(f"echo 'nightbench-canary {json.dumps(line)}'; " for line in CANARY)
+    script = docker.read_text().replace(
+        "#!/bin/sh\n", f'#!/bin/sh\ncase "$*" in *"--entrypoint python3"*) {lines}exit;; esac\n'
+    )
+    docker.write_text(script)
+
+
+def _write_earlier_nights(data: Path) -> None:
+    """Ten nights of the past that measured a faster memory on this kind of machine, and no matrix product."""
+    for at in range(1, NIGHTS + 1):
+        night = f"2026-01-{at:02}T010000Z"
+        lease = {"lease_id": "lease-1", "cloud": "digitalocean", "kind": KIND, "machine_id": "m", "usd_per_hour": 2.59}
+        write(data / "lake", "leases", night, [{"night": night, **lease}])
+        write(data / "lake", "canary", night, canary_rows(night, record({"memory_copy": 4250.0})))
+
+
 def _scores() -> str:
     """Real results of lm-eval with the name, filter and score of the suite's task."""
     text = (
@@ -131,6 +160,7 @@ def _scores() -> str:
 @pytest.mark.usefixtures("prefect_api", "calibrated")
 def test_the_whole_night_of_the_nightly_suite_is_measured_judged_and_billed_as_planned(team: Team) -> None:
     house = team.account.house
+    _write_earlier_nights(house.data)
     team.pin(SHORT)
     planned = house.call("plan", str(house.suite), "--target", "digitalocean", "--json")
     plan = json.loads(planned.stdout)
@@ -147,6 +177,7 @@ def test_the_whole_night_of_the_nightly_suite_is_measured_judged_and_billed_as_p
     assert failed <= OF_A_MINIATURE | ABOUT_SPEED
     assert team.ask("SELECT DISTINCT verdict FROM measurements WHERE NOT is_control") == [("rejected",)]
     _require_accuracy(team)
+    _require_floors(team)
     _require_bill(team, plan)
     team.account.judge()
 
@@ -157,10 +188,21 @@ def _require_accuracy(team: Team) -> None:
     assert team.ask("SELECT DISTINCT status FROM findings WHERE code = 'quality_below_floor'") == [("PASS",)]
 
 
+def _require_floors(team: Team) -> None:
+    """The floor of the memory is from the ten nights, that of the matrix product is the catalogue's."""
+    of_night = "FROM canary WHERE night > '2026-02' ORDER BY test"
+    assert team.ask(f"SELECT DISTINCT test, floor, floor_night_count, is_floor_verified {of_night}") == [
+        ("matmul_bf16", 327.0, None, False),
+        ("memory_copy", 0.8 * 4250, NIGHTS, True),
+    ]
+
+
 def _require_bill(team: Team, plan: dict[str, Any]) -> None:
     """One machine, whose bill has each announced stage, no other, and less than announced; no download came twice."""
     assert len(team.account.names()) == 1
-    ((usd, price, released),) = team.ask("SELECT usd, usd_per_hour, released_at IS NOT NULL FROM leases")
+    ((usd, price, released),) = team.ask(
+        "SELECT usd, usd_per_hour, released_at IS NOT NULL FROM leases WHERE night > '2026-02'"
+    )
     cold = plan["estimates"]["cold"]
     assert (price, released) == (plan["usd_per_hour"], True)
     assert 0 < usd < cold["usd"] < 10.0
