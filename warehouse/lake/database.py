@@ -24,6 +24,7 @@ from warehouse.lake.bucket.location import lake_folder, lake_location, views_fil
 from warehouse.lake.bucket.manifest import ManifestPath
 from warehouse.lake.lake import writing
 from warehouse.lake.view_file import views_over, write_views
+from warehouse.sql import sql
 from warehouse.views.tables import LakePath, glob_pattern
 
 DATABASE = "warehouse.duckdb"
@@ -40,11 +41,12 @@ _NOTHING_FROM_ELSEWHERE: dict[str, str | bool | int | float | list[str]] = {
 
 
 class _Opened(NamedTuple):
-    """The warehouse of a data folder, opened for many queries."""
+    """The warehouse of a data folder, opened for many queries; with tables of its own, which a cursor would not see."""
 
     data: Path
     connection: duckdb.DuckDBPyConnection
     is_in_bucket: bool
+    has_own_tables: bool = False
 
 
 def build_warehouse(data: Path) -> Path:
@@ -122,6 +124,10 @@ def open_warehouse(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     together = _TOGETHER.get()
     if together is not None and together.data == data:
+        if together.has_own_tables:
+            with _translating_bucket_errors():
+                yield together.connection
+            return
         with _translating_bucket_errors(), together.connection.cursor() as cursor:
             if together.is_in_bucket:
                 cursor.execute("USE warehouse")  # as `connect_to` did: a cursor does not inherit it
@@ -143,6 +149,23 @@ def opened_once(data: Path) -> Iterator[None]:
     """Open the warehouse once for all queries of this block; else each looks at the lake again, which takes 70 ms."""
     with open_warehouse(data) as connection:
         before = _TOGETHER.set(_Opened(data, connection, lake_location() is not None))
+        try:
+            yield
+        finally:
+            _TOGETHER.reset(before)
+
+
+@contextmanager
+def one_night_alone(data: Path, night: str) -> Iterator[None]:
+    """In this block `measurements`, `standing` and what selects from them hold one night alone, and are read once.
+
+    Each has hundreds of columns: to bind them takes a query 60 ms, to read what was found a few.
+    """
+    with open_warehouse(data) as connection:
+        for view in ("standing", "measurements"):  # the first selects from the second
+            statement = "CREATE TEMP TABLE {{ view | name }} AS FROM {{ view | name }} WHERE night = {{ night }}"
+            connection.execute(sql(statement, view=view, night=night))
+        before = _TOGETHER.set(_Opened(data, connection, lake_location() is not None, has_own_tables=True))
         try:
             yield
         finally:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from bench.errors import UnreadableResultError, UsageError
 from nights.durable import write_text
 from warehouse.lake.bucket.filesystem import lake_files
-from warehouse.lake.database import opened_once
+from warehouse.lake.database import one_night_alone, opened_once
 from warehouse.lake.lake import VALIDATION, writing
 from warehouse.lake.query import ask
 from warehouse.lake.repeat_history import read_precision
@@ -139,6 +139,15 @@ def night_body(
 
 
 def _content(data: Path, night: str, picture: Picture) -> _Content:
+    said, changes = verdicts_of(data, night), ask(data, CHANGES, (night,)).dicts()
+    trends = trends_html(data, night, said, changes, picture)
+    with one_night_alone(data, night):
+        return _with_series(data, night, said, changes, trends)
+
+
+def _with_series(data: Path, night: str, said: list[Row], changes: list[Row], trends: Markup) -> _Content:
+    """What is of this night alone, with what was found of its series."""
+
     def of_night(sql: str) -> list[Row]:
         return ask(data, sql, (night,)).dicts()
 
@@ -147,13 +156,12 @@ def _content(data: Path, night: str, picture: Picture) -> _Content:
     if not measurements and not validation.is_file():
         known = ", ".join(nights(data)[-3:]) or "none yet"
         raise UsageError(f"the night {night!r} is not loaded, so it has no report; latest nights: {known}")
-    said, changes = verdicts_of(data, night), of_night(CHANGES)
     return _Content(
         night=night,
         sentence=sentence(data, night),
         line=night_line(data, night),
         pictures=tuple(pictures_of(data, night)),
-        trends=trends_html(data, night, said, changes, picture),
+        trends=trends,
         measurements=measurements,
         said=said,
         changes=changes,

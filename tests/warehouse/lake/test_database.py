@@ -14,7 +14,7 @@ from bench.errors import UsageError
 from catalog.read import read_published
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, lease, whole_night
-from warehouse.lake.database import BUILDING, DATABASE, build_warehouse, opened_once
+from warehouse.lake.database import BUILDING, DATABASE, build_warehouse, one_night_alone, opened_once
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 from warehouse.schema.columns import TABLES
@@ -208,6 +208,23 @@ def test_the_queries_of_one_block_look_at_the_lake_once(tmp_path: Path) -> None:
 
     run_sql(tmp_path, "SELECT count(*) FROM measurements")
     assert (rows, is_built, (tmp_path / DATABASE).exists()) == (((0,),), False, True)
+
+
+def test_a_block_of_one_night_has_that_night_alone_and_the_next_query_all(tmp_path: Path) -> None:
+    nights = ("2026-03-01", "2026-03-02")
+    for night in nights:
+        whole_night(tmp_path, night, {"chat": Shape(gap_ms=5.0)})
+        load_night(tmp_path, night)
+    ours = ("measurements", "standing", "results", "night_costs")
+
+    def seen(view: str) -> set[object]:
+        return {night for (night,) in run_sql(tmp_path, f"SELECT night FROM {view}").rows}
+
+    with one_night_alone(tmp_path, nights[0]):
+        assert [seen(view) for view in ours] == [{nights[0]}] * len(ours)
+        alone = run_sql(tmp_path, "FROM results").rows
+    assert [seen(view) for view in ours] == [set(nights)] * len(ours)
+    assert alone == run_sql(tmp_path, f"FROM results WHERE night = '{nights[0]}'").rows
 
 
 def test_building_the_same_views_again_keeps_the_file(tmp_path: Path) -> None:
