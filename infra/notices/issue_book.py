@@ -25,7 +25,6 @@ CREATE TABLE IF NOT EXISTS issues (
     sent_at TEXT, number INTEGER, shown TEXT, is_left INTEGER NOT NULL DEFAULT 0
 )
 """
-_NEVER_SENT = "number IS NULL AND sent_at IS NULL"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class IssueBook:
         """
         with self._open() as book:
             for key in quiet:
-                book.execute(f"DELETE FROM issues WHERE key = ? AND {_NEVER_SENT}", (key,))  # noqa: S608 - a constant
+                book.execute("DELETE FROM issues WHERE key = ? AND number IS NULL AND sent_at IS NULL", (key,))
             for event in events:
                 _report(book, event, self._now())
             now = {event.key for event in events} | set(quiet)
@@ -104,17 +103,18 @@ class IssueBook:
 
     def drop(self, issue: Issue) -> None:
         """Delete the row of an issue that is closed; where its event has begun again meanwhile, have another one."""
-        where = "WHERE key = ? AND began_at = ?"
+        over = "DELETE FROM issues WHERE key = ? AND began_at = ? AND ended_at IS NOT NULL"
+        anew = (
+            "UPDATE issues SET began_at = ?, number = NULL, sent_at = NULL, shown = NULL WHERE key = ? AND began_at = ?"
+        )
         with self._open() as book:
-            book.execute(f"DELETE FROM issues {where} AND ended_at IS NOT NULL", (issue.key, issue.began_at))  # noqa: S608
-            book.execute(
-                f"UPDATE issues SET began_at = ?, number = NULL, sent_at = NULL, shown = NULL {where}",  # noqa: S608
-                (self._now(), issue.key, issue.began_at),
-            )
+            book.execute(over, (issue.key, issue.began_at))
+            book.execute(anew, (self._now(), issue.key, issue.began_at))
 
     def _end(self, book: sqlite3.Connection, keys: Collection[str]) -> None:
         for key in keys:
-            book.execute(f"DELETE FROM issues WHERE key = ? AND (is_left OR {_NEVER_SENT})", (key,))  # noqa: S608
+            unneeded = "DELETE FROM issues WHERE key = ? AND (is_left OR (number IS NULL AND sent_at IS NULL))"
+            book.execute(unneeded, (key,))
             book.execute("UPDATE issues SET ended_at = ? WHERE key = ? AND ended_at IS NULL", (self._now(), key))
 
     def _now(self) -> str:
