@@ -222,6 +222,11 @@ def test_the_readme_maps_every_folder_and_no_other() -> None:
     assert set(mapped) == folders_to_map()
 
 
+def test_no_help_has_words_that_the_terminal_takes_for_its_own_markup() -> None:
+    # Of "a suite's `[tune]` table" the terminal shows "a suite's `` table".
+    assert re.findall(r"(?<!\\)`\[[a-z_]+\]`", cli_reference.reference_markdown()) == []
+
+
 @pytest.mark.parametrize("page", [suite_reference, workload_reference, cli_reference], ids=lambda page: page.__name__)
 def test_a_generated_page_of_the_reference_is_not_stale(page: ModuleType) -> None:
     assert page.PAGE.read_text("utf-8") == page.reference_markdown(), f"run python -m {page.__name__}"

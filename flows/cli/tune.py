@@ -33,7 +33,7 @@ def tune(
     accept_risk: AcceptRiskFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Search the flags of a suite's `[tune]` table: short runs of all, longer ones of the better half, and so on.
+    """Search the flags of a suite's table `tune`: short runs of all, longer ones of the better half, and so on.
 
     The best one then runs at full length in turns with the suite's own flags, and is the answer if it is confirmed as
     better and keeps the SLO. Run the same command again after an interruption: nights that ended are not measured
