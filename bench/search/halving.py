@@ -99,13 +99,19 @@ def request_count_of(search: Tuning, number: int) -> int:
     return int(min(search.first_count * search.keep**number, search.full_count))
 
 
+def sizes(candidates: int, keep: int) -> list[int]:
+    """How many candidates each round has, if none fails: one of `keep` goes on."""
+    found = list[int]()
+    while candidates > 1:
+        found.append(candidates)
+        candidates = math.ceil(candidates / keep)
+    return found
+
+
 def course(search: Tuning) -> list[tuple[int, int]]:
     """The candidates and the requests of a run in each round, if none fails."""
-    left, found = len(search.candidates), list[tuple[int, int]]()
-    while left > 1:
-        found.append((left, request_count_of(search, len(found))))
-        left = math.ceil(left / search.keep)
-    return found
+    counts = sizes(len(search.candidates), search.keep)
+    return [(count, request_count_of(search, number)) for number, count in enumerate(counts)]
 
 
 def ranked(search: Tuning, trials: Sequence[Trial]) -> list[Trial]:

@@ -1,13 +1,13 @@
 """The suites of a search for flags: each night extends the suite with one scenario and a variant for each candidate."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bench.errors import SuiteError
-from bench.search.flag_space import OWN, Candidate, candidates_of
-from bench.search.halving import Step, Tuning
+from bench.search.flag_space import Candidate, candidates_of
+from bench.search.halving import Step, Tuning, sizes
 from bench.suite.engine_searches import Tune
 from bench.suite.source import EXTENDS, SuiteFile, SuiteSource
 from bench.suite.suite import BISECT, ScenarioEntry, Suite
@@ -117,9 +117,7 @@ def _first_count(parsed: Suite, tune: Tune, entry: ScenarioEntry, candidates: in
     """The requests of a run in the first round, enough to fill each slot as `quality` asks."""
     least = max(1, round((entry.concurrency or 1) * parsed.quality.min_requests_per_slot))
     if tune.request_count is None:
-        rounds, left = 0, candidates
-        while left > 1:
-            rounds, left = rounds + 1, -(-left // tune.keep)
+        rounds = len(sizes(candidates, tune.keep))
         return min(max(entry.request_count // int(tune.keep**rounds), least), entry.request_count)
     if tune.request_count > entry.request_count:
         raise SuiteError(
@@ -132,8 +130,3 @@ def _first_count(parsed: Suite, tune: Tune, entry: ScenarioEntry, candidates: in
             "of a run of this scenario: every short run would be in doubt; give more"
         )
     return tune.request_count
-
-
-def shown(search: Tuning, names: Sequence[str]) -> str:
-    """The candidates with their flags, for a line of progress."""
-    return "; ".join("own flags" if name == OWN else f"{name} {search.candidate(name)}" for name in names)
