@@ -11,6 +11,7 @@ from bench.plan import model_loads
 from bench.record import NightRecord
 from bench.search.halving import Step, Tuning, course, next_step, request_count_of
 from bench.suite.engine_searches import Tune
+from bench.suite.target import LOCAL
 from bench.wording import counted
 from flows.tune.suites import FOLDER, write_night_suite
 from infra.bootstrap import clouds
@@ -23,7 +24,10 @@ from infra.storage import store
 
 @dataclass(frozen=True)
 class Cost:
-    """What nights take: runs, server starts, requests with the warm-up, minutes of leases and USD; None: not known."""
+    """What nights take: runs, server starts, requests with the warm-up, minutes of leases and USD; None: not known.
+
+    The catalogue has no speeds of this computer, so the minutes there are not known before the search's first night.
+    """
 
     runs: int = 0
     starts: int = 0
@@ -41,7 +45,7 @@ class Cost:
     def __str__(self) -> str:
         """`12 runs, 6 server starts, 1,200 requests, 14.5 min, 0.40 USD`."""
         parts = [counted(self.runs, "run"), counted(self.starts, "server start"), f"{self.requests:,} requests"]
-        parts += [] if self.minutes is None else [f"{self.minutes:.1f} min"]
+        parts += ["minutes unknown before the first night" if self.minutes is None else f"{self.minutes:.1f} min"]
         return ", ".join([*parts, "a price that is not known" if self.usd is None else f"{self.usd:.2f} USD"])
 
 
@@ -72,12 +76,15 @@ def planned(settings: Settings, search: Tuning, tune: Tune) -> list[tuple[str, C
 
 
 def expected(settings: Settings, search: Tuning, tune: Tune, step: Step) -> Cost:
-    """What the night of a step takes, by the plan of its suite."""
+    """What the night of a step takes, by the plan of its suite and the pace of the search's nights until now."""
     night = make_night(
         write_night_suite(settings.data.absolute(), search, step, tune.rounds), search.target, poc=False, is_draft=True
     )
-    forecast = forecast_night(settings, night, clouds(settings).get(search.target))
-    return _cost(night, forecast.minutes, forecast.usd)
+    forecast, pace = forecast_night(settings, night, clouds(settings).get(search.target)), _pace(settings, search)
+    if pace is None and night.target == LOCAL:
+        return _cost(night, None, forecast.usd)
+    pace = pace or 1.0
+    return _cost(night, forecast.minutes * pace, None if forecast.usd is None else forecast.usd * pace)
 
 
 def spent(data: Path, search: Tuning) -> Cost:
@@ -99,11 +106,11 @@ def nights_of(search: Tuning) -> list[str]:
     return [*(one.night for one in search.rounds), *(one.night for one in search.confirmations)]
 
 
-def _pace(settings: Settings, search: Tuning, used: Cost) -> float:
-    """How long the nights of the search took, as a share of what their plans forecast; 1 before the first."""
+def _pace(settings: Settings, search: Tuning) -> float | None:
+    """How long the nights of the search took, as a share of what their plans forecast; None before the first."""
     nights = (store.read_night(settings.data, name) for name in nights_of(search))
-    said = sum(forecast_night(settings, night, clouds(settings).get(search.target)).minutes or 0.0 for night in nights)
-    return (used.minutes or 0.0) / said if said else 1.0
+    said = sum(forecast_night(settings, night, clouds(settings).get(search.target)).minutes for night in nights)
+    return (spent(settings.data.absolute(), search).minutes or 0.0) / said if said else None
 
 
 def require_room(settings: Settings, search: Tuning, tune: Tune) -> None:
@@ -117,11 +124,10 @@ def require_room(settings: Settings, search: Tuning, tune: Tune) -> None:
 def over_budget(settings: Settings, search: Tuning, tune: Tune, step: Step) -> str:
     """Which limit the next night would exceed, in words; "" where none."""
     used, more = spent(settings.data.absolute(), search), expected(settings, search, tune, step)
-    pace = _pace(settings, search, used)
     limits = (
         (tune.requests_max, used.requests, more.requests, "requests", ",.0f"),
-        (tune.minutes_max, used.minutes, (more.minutes or 0.0) * pace, "minutes", ".1f"),
-        (tune.usd_max, used.usd, (more.usd or 0.0) * pace, "USD", ".2f"),
+        (tune.minutes_max, used.minutes, more.minutes, "minutes", ".1f"),
+        (tune.usd_max, used.usd, more.usd, "USD", ".2f"),
     )
     for limit, had, needed, unit, digits in limits:
         if limit is not None and (had or 0) + (needed or 0) > limit:

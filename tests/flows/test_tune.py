@@ -112,15 +112,18 @@ def test_the_fastest_flags_that_keep_the_slo_are_confirmed_and_a_search_that_was
 def test_a_plan_says_what_each_night_takes_and_a_budget_below_one_round_is_refused(tmp_path: Path) -> None:
     plan = tune(tmp_path, "--plan")
 
-    assert "round 1: 4 candidates with 200 requests a run: 8 runs, 4 server starts, 1,616 requests, " in plan.stderr
+    first = "round 1: 4 candidates with 200 requests a run: 8 runs, 4 server starts, 1,616 requests, "
+    assert f"{first}minutes unknown before the first night, 0.00 USD" in plan.stderr
+    elsewhere = tune(tmp_path, "--plan", "--target", "ssh:bench@gpu.example")
+    assert re.search(f"{first}[0-9.]+ min, 0.00 USD", elsewhere.stderr), elsewhere.output
     assert "confirmation with 400 requests a run: 24 runs, " in plan.stderr
     assert plan.exit_code == 0
-    for keys, why in (
-        ("requests_max = 100", "0 requests are used, the next night takes 1,616, of 100"),
-        ("minutes_max = 0.1", "0.0 minutes are used, the next night takes"),
+    for target, keys, why in (
+        ("local", "requests_max = 100", "0 requests are used, the next night takes 1,616, of 100"),
+        ("ssh:bench@gpu.example", "minutes_max = 0.1", "0.0 minutes are used, the next night takes"),
     ):
         with pytest.raises(UsageError, match=f"too small for one round: {why}"):
-            raise tune(tmp_path, keys=keys).exception or AssertionError
+            raise tune(tmp_path, "--target", target, keys=keys).exception or AssertionError
     assert not store.nights(tmp_path / "data")
 
 
