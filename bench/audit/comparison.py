@@ -19,7 +19,7 @@ _TERMS: Mapping[str, int | None] = {
 }  # fmt: skip
 _PRECISIONS = ("precision", "kv_precision")  # of which fewer bytes are faster
 # Rows are of the same point of a sweep where these agree.
-_POINT = ("isl", "osl", "concurrency", "batch", "request_rate_per_s")
+POINT = ("isl", "osl", "concurrency", "batch", "request_rate_per_s")
 _RATES = (
     "output_throughput_tok_per_s", "total_throughput_tok_per_s", "input_throughput_tok_per_s",
     "unstated_throughput_tok_per_s", "request_throughput_per_s", "output_per_gpu_tok_per_s",
@@ -88,32 +88,40 @@ def _pairs(first: Sequence[Claim], second: Sequence[Claim]) -> Iterator[tuple[Cl
     for claim in first:
         same = [other for other in left if _point(other) == _point(claim)]
         if same:
-            nearest = min(same, key=lambda other: len(_differences(claim, other)))
+            nearest = min(same, key=lambda other: len(differences(claim, other)))
             left.remove(nearest)
             yield claim, nearest
 
 
 def _point(claim: Claim) -> tuple[Hashable, ...]:
-    return tuple(getattr(claim.asked, name) for name in _POINT)
+    return tuple(getattr(claim.asked, name) for name in POINT)
 
 
 def _compared(first: Claim, second: Claim) -> Comparison:
-    return Comparison(first, second, tuple(_ratios(first, second)), tuple(_differences(first, second)))
+    return Comparison(first, second, tuple(_ratios(first, second)), tuple(differences(first, second)))
 
 
 def _ratios(first: Claim, second: Claim) -> Iterator[Ratio]:
-    for name in _RATES:
-        one, other = getattr(first.said, name), getattr(second.said, name)
+    others = numbers(second)
+    for name, one in numbers(first).items():
+        other = others.get(name)
         if one and other:
             yield Ratio(name, one, other)
-    for metric in _LATENCIES:
-        for statistic, one in first.latency_s.get(metric, {}).items():
-            other = second.latency(metric, statistic)
-            if one and other:
-                yield Ratio(f"{metric}_{statistic}_s", one, other)
 
 
-def _differences(first: Claim, second: Claim) -> list[Difference]:
+def numbers(claim: Claim) -> dict[str, float]:
+    """The rates and latencies that a row states, by name; latencies are seconds."""
+    rates = {name: value for name in _RATES if (value := getattr(claim.said, name)) is not None}
+    latencies = {
+        f"{metric}_{statistic}_s": value
+        for metric in _LATENCIES
+        for statistic, value in claim.latency_s.get(metric, {}).items()
+    }
+    return rates | latencies
+
+
+def differences(first: Claim, second: Claim) -> list[Difference]:
+    """The terms that are not the same in both rows, or that only one of them states."""
     found = [_difference(name, getattr(first.asked, name), getattr(second.asked, name)) for name in _TERMS]
     one, other = first.said.interval_half_width_share, second.said.interval_half_width_share
     if (one is None) != (other is None):

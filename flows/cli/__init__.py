@@ -27,6 +27,7 @@ from flows.cli import (
     nights,
     pages,
     pin,
+    predictions,
     reproduce,
     service,
     traces,
@@ -49,7 +50,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 NIGHTS = (demo, nights, reproduce, pages, service, pin, traces, engine, machines, costs, bucket)
-RESULTS = (warehouse, trends, compare, ab, bisect, tune, audit, export, client, doctor)
+RESULTS = (warehouse, trends, compare, predictions, ab, bisect, tune, audit, export, client, doctor)
 for module in (*NIGHTS, *RESULTS):
     app.add_typer(module.commands)
 

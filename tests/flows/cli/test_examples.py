@@ -72,6 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iter
     (here / "versions.txt").write_text("0.31.0\n0.31.1\n0.32.0\n")
     (here / "results").mkdir()
     shutil.copy(ROOT / "tests" / "data" / "vllm-bench" / "serve-synthetic.json", here / "results" / "vllm-bench.json")
+    shutil.copy(ROOT / "tests" / "data" / "formats" / "records" / "aiconfigurator.csv", here / "predicted.csv")
     for name, kind in {"gateway.jsonl": "gateway", "spans.jsonl": "otel"}.items():
         (here / name).write_text("".join(json.dumps(row) + "\n" for row in LOG[kind]))
     whole_night(house.data, NIGHT)

@@ -113,3 +113,18 @@ def test_a_result_of_vllm_needs_no_backend() -> None:
 
     assert (claim.lineage.format, claim.asked.engine) == ("vllm-serve", None)
     assert claim.said.completed == without["completed"]
+
+
+def test_a_prediction_of_aiconfigurator_is_read_as_expected_and_not_as_measured() -> None:
+    claim, second = claims_at(RECORDS / "aiconfigurator.csv")
+
+    asked = claim.asked
+    assert claim.kind == "expected"
+    assert (asked.engine, asked.engine_version, asked.gpu) == ("tensorrt-llm", "1.2.0", "h200 sxm")
+    assert (asked.gpu_count, asked.tp_size, asked.precision, asked.kv_precision) == (2, 2, "fp8", "fp8")
+    assert (asked.isl, asked.osl, asked.concurrency, second.asked.concurrency) == (1024, 256, 1, 16)
+    assert (claim.latency("ttft", "mean"), claim.latency("tpot", "mean")) == pytest.approx((0.038, 0.0052))
+    e2el_s = 0.038 + 255 * 0.0052
+    assert claim.latency("e2el", "mean") == pytest.approx(e2el_s)
+    assert claim.said.output_throughput_tok_per_s == pytest.approx(256 / e2el_s)
+    assert claim.said.output_per_gpu_tok_per_s == pytest.approx(128 / e2el_s)

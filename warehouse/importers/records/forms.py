@@ -1,4 +1,4 @@
-"""The tools whose records are read by their field names: trtllm-bench, SGLang's offline benchmarks, llama-bench."""
+"""The tools whose records are read by field name: trtllm-bench, SGLang's offline ones, llama-bench, AIConfigurator."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ class _Form:
 
     name: str
     tool: str
-    engine: str
+    engine: str | None  # None: a field says it
     version: int = 1
     relations: tuple[Relation, ...] = ()
     prepared: Callable[[Values], Values] = _as_it_is
@@ -48,7 +48,7 @@ def _read(form: _Form, document: Document, this: Format) -> Iterator[Claim]:
         hold(fields, form.relations)
         claim = Claim(
             lineage=this.lineage(document, place, form.tool),
-            asked=replace(found.asked, engine=form.engine),
+            asked=found.asked if form.engine is None else replace(found.asked, engine=form.engine),
             said=found.said,
             latency_s=found.latency_s,
             series=None if found.iteration_s is None else RequestSeries(iteration_s=found.iteration_s),
@@ -125,6 +125,21 @@ def _with_totals(claim: Claim) -> Claim:
     return replace(claim, said=totals)
 
 
+def _prepared_prediction(values: Values) -> Values:
+    """Engine and machine in the words of the catalogue: `trtllm`, `h200_sxm`."""
+    found = dict(values)
+    if isinstance(system := found.get("system"), str):
+        found["system"] = system.replace("_", " ")
+    if found.get("backend") == "trtllm":
+        found["backend"] = "tensorrt-llm"
+    return found
+
+
+def _predicted(claim: Claim) -> Claim:
+    """A prediction: no run stands behind it."""
+    return replace(claim, asked=replace(claim.asked, has_fixed_lengths=True), kind="expected")
+
+
 _BATCH = ("batch_size",)
 _FORMS = (
     _Form(
@@ -153,5 +168,6 @@ _FORMS = (
         prepared=_prepared_llama,
         completed=_one_sequence,
     ),
+    _Form("aiconfigurator", "aiconfigurator", None, prepared=_prepared_prediction, completed=_predicted),
 )
 RECORD_FORMATS = tuple(form.format for form in _FORMS)

@@ -210,6 +210,20 @@ def mlperf_summary() -> str:
     return _csv([list(row), *([str(value) for value in each.values()] for each in (row, {**row, "Result": 54000.25}))])
 
 
+def aiconfigurator(concurrency: int, ttft_ms: float, tpot_ms: float) -> dict[str, Any]:
+    """One row of its CSV of aggregated serving; the numbers are invented and agree with each other."""
+    isl, osl, gpus = 1024, 256, 2
+    e2el_ms = ttft_ms + (osl - 1) * tpot_ms
+    seq_per_s = concurrency / e2el_ms * 1e3
+    tokens_per_s = seq_per_s * osl
+    own = {"model": "meta-llama/Llama-3.1-8B-Instruct", "isl": isl, "osl": osl, "prefix": 0, "concurrency": concurrency}
+    load = {"request_rate": seq_per_s, "bs": concurrency, "global_bs": concurrency}
+    speed = {"ttft": ttft_ms, "tpot": tpot_ms, "request_latency": e2el_ms, "seq/s": seq_per_s}
+    rates = {"tokens/s": tokens_per_s, "tokens/s/gpu": tokens_per_s / gpus, "tokens/s/user": 1e3 / tpot_ms}
+    shape = {"num_total_gpus": gpus, "tp": 2, "pp": 1, "dp": 1, "gemm": "fp8", "kvcache": "fp8", "memory": 61.5}
+    return own | load | speed | rates | shape | {"backend": "trtllm", "version": "1.2.0", "system": "h200_sxm"}
+
+
 def _csv(rows: Sequence[Sequence[str]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
@@ -224,7 +238,9 @@ def files() -> dict[str, str]:
     """Every twin by its name."""
     tests = [(512, 0, 3200.0), (0, 128, 95.0), (512, 128, 410.0)]
     rows = [llama(*test, has_samples=False) for test in tests]
+    planned = [aiconfigurator(1, 38.0, 5.2), aiconfigurator(16, 210.0, 8.1)]
     return {
+        "aiconfigurator.csv": _csv([list(planned[0]), *([str(value) for value in row.values()] for row in planned)]),
         "trtllm-bench.json": json.dumps(trtllm(RUN), indent=1),
         "sglang-serve.jsonl": _lines([sglang_serve(RUN)]),
         "sglang-one-batch.jsonl": _lines([one_batch(1), one_batch(16)]),
