@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,10 +18,10 @@ from infra.clouds.cloud import Cloud
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud, read_access
 from infra.leases.nets import Net, Unguarded, exposure, nets_under
-from infra.leases.used import volumes_usd_of_month
+from infra.leases.used import kept_costs
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Ledger
-from infra.ledger.month import MonthSpending, month_spending
+from infra.ledger.month import NOT_ASKED, KeptCosts, MonthSpending, month_spending
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
 from infra.measurement.run import RunContext
@@ -29,6 +30,7 @@ from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import keys_folder, keys_of
 from infra.remote.ssh_shell import wait_until_ready
 from infra.settings import Settings
+from infra.storage.bucket import bucket_location
 
 MACHINES_AT_ONCE = 16  # of which each keeps its connection
 OWN_PATIENCE_S = 30.0  # for one command on a host of your own; the caller repeats it
@@ -175,15 +177,24 @@ def if_computer_dies(settings: Settings, target: str, lease_minutes: int, usd_pe
     return exposure(why_no_switch=why, lease_minutes=lease_minutes, usd_per_hour=usd_per_hour)
 
 
-def spending_of_month(settings: Settings, now: datetime | None = None) -> MonthSpending:
-    """What the leases and volumes of this data folder cost in the month, and its limit; unreadable leases are left out.
+def kept_of_month(settings: Settings, now: datetime | None = None, *, ask: bool = True) -> KeptCosts:
+    """What is kept costs in the month; without `ask`, only volumes, which the ledger of the data folder knows."""
+    now, volumes = now or SystemClock().now(), volume_book(settings) if ledger_file(settings).exists() else None
+    of_clouds, bucket = set_up(settings), bucket_location(settings)
+    if ask:
+        return kept_costs(volumes, {name: one.open_cloud(settings) for name, one in of_clouds.items()}, bucket, now)
+    uncounted = (NOT_ASKED,) if of_clouds or bucket else ()
+    return replace(kept_costs(volumes, {}, None, now), uncounted=uncounted)
+
+
+def spending_of_month(settings: Settings, now: datetime | None = None, *, ask: bool = True) -> MonthSpending:
+    """What the leases of this data folder and what is kept cost in the month; unreadable leases are left out.
 
     A data folder without a ledger has none of them, and gets no ledger.
     """
     now, has_ledger = now or SystemClock().now(), ledger_file(settings).exists()
     leases = ledger(settings).readable_leases()[0] if has_ledger else []
-    volumes_usd = volumes_usd_of_month(volume_book(settings), now) if has_ledger else 0.0
-    return month_spending(leases, now, settings.month_usd_max, volumes_usd)
+    return month_spending(leases, now, settings.month_usd_max, kept_of_month(settings, now, ask=ask))
 
 
 def executor_of(settings: Settings, lease: Lease, *, is_second: bool = False) -> Executor:

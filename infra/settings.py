@@ -38,7 +38,7 @@ class Settings(StorageSettings):
     prefix: str = Field(default=PREFIX, pattern="^[a-z0-9]+$")  # of the names of everything that is rented
     capacity_wait_s: float = Field(default=900.0, ge=0)  # how long to wait for a machine while a cloud has no capacity
     capacity_until: str | None = None  # a night waits for one until this time of day, such as `06:00 Europe/Berlin`
-    month_usd_max: float | None = Field(default=None, gt=0)  # of all leases of this data folder in a calendar month
+    month_usd_max: float | None = Field(default=None, gt=0)  # of leases and what is kept, in a calendar month
     endpoint_api_key: SecretStr | None = None  # of a server that already runs; see infra/engines/secret_environment.py
     # Of runs that are started through a deployment: whoever reaches Prefect's API chooses their parameters.
     # The only targets; also the only URLs with the key. None: this computer and every cloud.

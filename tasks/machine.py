@@ -24,10 +24,10 @@ from infra.bootstrap import (
     cloud_named,
     clouds,
     executor_of,
+    kept_of_month,
     ledger,
     ledger_file,
     unguarded,
-    volume_book,
     wait_for_machine,
 )
 from infra.clock import SystemClock
@@ -40,7 +40,6 @@ from infra.leases.offers import after_spending, beside_leases, lease_request_of,
 from infra.leases.own_host import take_lease_of_free_host
 from infra.leases.release import explain_loss, release_lease
 from infra.leases.stage_budget import limit_of, spent_usd
-from infra.leases.used import volumes_usd_of_month
 from infra.leases.watched_ledger import WatchedLedger
 from infra.ledger.lease import Lease
 from infra.models.bucket_lookup import look_in_bucket
@@ -90,8 +89,8 @@ def provision(
     wanted = night.where.leased(night.suite.machine)
     request = lease_request_of(wanted, patience_s=capacity_wait_s(settings, night))
     request = beside_leases(request, beside)
-    volumes_usd = volumes_usd_of_month(volume_book(settings), SystemClock().now())
-    request = replace(request, month_usd_max=settings.month_usd_max, volumes_usd=volumes_usd)
+    if settings.month_usd_max is not None:
+        request = replace(request, month_usd_max=settings.month_usd_max, kept=kept_of_month(settings))
     vendor = cloud.gpu_vendor(wanted.kind) if isinstance(cloud, ImageCloud) else None
     request = replace(request, golden=golden, golden_vendor=vendor, limit=limit_of(night))
     request = replace(request, unguarded=unguarded(settings, night.target))

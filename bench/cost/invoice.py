@@ -82,6 +82,13 @@ class CostRow:
         return asdict(self) | {"difference_usd": self.difference_usd}
 
 
+def expected_sum(rows: Sequence[CostRow]) -> str:
+    """What we expect in all: `16.50 USD, of it 12.30 for leases and 4.20 for what is kept`."""
+    known = [(row.sort, row.usd) for row in rows if row.usd is not None]
+    leases, kept = (sum(usd for sort, usd in known if (sort == "machine") == is_lease) for is_lease in (True, False))
+    return f"{leases + kept:.2f} USD, of it {leases:.2f} for leases and {kept:.2f} for what is kept"
+
+
 @dataclass(frozen=True)
 class Month:
     """A calendar month in UTC."""

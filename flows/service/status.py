@@ -73,7 +73,7 @@ def read_status(service: Service, now: datetime | None = None) -> Status:
         suites=suites,
         leases=leases,
         usd_per_hour=sum(one.usd_per_hour for one in leases),
-        month=spending_of_month(service.settings, now),
+        month=spending_of_month(service.settings, now, ask=False),
         advice=tuple(filter(None, [why_postgresql(service, keeper_of(service)) if parts else None])),
         faults=tuple(found),
     )

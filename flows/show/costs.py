@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.cost.invoice import expected_sum
 from flows.show.console import line, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ def show_costs(
         return
     table(shown, f"costs of {month}, USD by UTC day")
     both = [row for row in rows if row.usd is not None and row.usd_billed is not None]
-    expected = sum(row.usd for row in rows if row.usd is not None)
-    line(f"expected: {expected:.2f} USD")
+    line(f"expected: {expected_sum(rows)}")
     if both:
         ours, billed = sum(row.usd or 0.0 for row in both), sum(row.usd_billed or 0.0 for row in both)
         line(f"of what both sides have: {ours:.2f} USD expected, {billed:.2f} USD billed, {billed - ours:+.2f}")

@@ -73,11 +73,11 @@ def show_leases(found: Sequence["LeaseView"], stored: Sequence["StoredItem"], *,
 
 
 def month_line(month: "MonthSpending") -> str:
-    """What this month's leases cost, what the open ones may still cost, what volumes do, and the limit."""
+    """What this month's leases cost, what the open ones may still cost, what is kept costs, and the limit."""
     reserved = f", up to {month.reserved_usd:.2f} USD more for open leases" if month.reserved_usd else ""
-    volumes = f", {month.volumes_usd:.2f} USD for volumes to its end" if month.volumes_usd else ""
+    kept = f"; kept: {month.kept}" if str(month.kept) else ""
     limit = "no limit" if month.limit_usd is None else f"of {month.limit_usd:.2f} USD"
-    return f"{month.month}: {month.spent_usd:.2f} USD{reserved}{volumes}, {limit} (NIGHTBENCH_MONTH_USD_MAX)"
+    return f"{month.month}: {month.spent_usd:.2f} USD for leases{reserved}, {limit} (NIGHTBENCH_MONTH_USD_MAX){kept}"
 
 
 def _lease_row(view: "LeaseView", now: datetime) -> dict[str, Any]:

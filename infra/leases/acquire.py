@@ -183,7 +183,7 @@ class _Acquisition:
             image=image_for(offer, self.request),
             machine=self.request.machine,
             month_usd_max=self.request.month_usd_max,
-            volumes_usd=self.request.volumes_usd,
+            kept=self.request.kept,
         )
 
     def create_and_wait(self, order: MachineOrder) -> AttemptFailure | None:

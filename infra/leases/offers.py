@@ -10,6 +10,7 @@ from bench.suite.pins import PinnedPrice
 from infra.clouds.cloud import Cloud, Offer, Snapshot
 from infra.leases.nets import Unguarded
 from infra.ledger.lease import Lease
+from infra.ledger.month import NOTHING_KEPT, KeptCosts
 
 BILLED_MINUTES_MIN = 5.0  # the highest minimum charge known for a GPU machine
 
@@ -35,8 +36,8 @@ class LeaseRequest:
     golden_vendor: str | None = None  # whose GPU driver is in it; None: any
     usd_per_hour_max: float | None = None
     budget_usd: float | None = None
-    month_usd_max: float | None = None  # of all leases of the ledger in a calendar month
-    volumes_usd: float = 0.0  # what its volumes cost in this month, to its end
+    month_usd_max: float | None = None  # of all in a calendar month
+    kept: KeptCosts = NOTHING_KEPT  # what counts in this month beside leases
     limit: str = "machine.budget_usd"  # the key of the suite that sets it
     spent_usd: float = 0.0  # of the budget, by earlier leases of the night
     unguarded: Unguarded | None = None  # without the machine's own switch; None: it has one, or needs none

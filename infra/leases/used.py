@@ -11,6 +11,7 @@ from infra.clouds.abilities import ImageCloud
 from infra.clouds.cloud import Cloud
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Ledger
+from infra.ledger.month import KeptCosts
 from infra.ledger.volumes import VolumeBook
 from infra.models.bucket_cache import dated_models
 from infra.models.bucket_lookup import QUICK
@@ -27,13 +28,8 @@ def used_of(ledger: Ledger, volumes: VolumeBook, clouds: Mapping[str, Cloud]) ->
     names = dict.fromkeys([*clouds, *(one.cloud for one in leases if one.where.is_rented)])
     of_cloud = {name: [lease for lease in leases if lease.cloud == name] for name in names}
     found = [one for name in names for one in (*_machines(ledger, of_cloud[name]), *_volumes(volumes, name))]
-    unknown = list[str]()
-    for cloud in clouds.values():
-        try:
-            found += _images(cloud)
-        except LeaseError as error:
-            unknown.append(f"the images that {cloud.name} stores are unknown: {error}")
-    return found, unknown
+    images, unknown = _images_at(clouds)
+    return [*found, *images], unknown
 
 
 def models_in_bucket(location: BucketLocation) -> tuple[list[Used], list[str]]:
@@ -63,11 +59,26 @@ def _hourly(usd_per_month: str) -> float:
     return pace[usd_per_month] / pace["month_h"]
 
 
-def volumes_usd_of_month(volumes: VolumeBook, now: datetime) -> float:
-    """What the recorded volumes cost in the month that `now` is in; those that exist count to its end."""
+def kept_costs(
+    volumes: VolumeBook | None, clouds: Mapping[str, Cloud], bucket: BucketLocation | None, now: datetime
+) -> KeptCosts:
+    """What is kept costs in the month that `now` is in, to its end.
+
+    The volumes are those of the ledger, the images and models what clouds and bucket list now; whatever cannot be
+    listed, or has no known price, is named.
+    """
+    stored = [] if volumes is None else list(_volumes(volumes, None))
+    images, no_images = _images_at(clouds)
+    models, no_models = ([], []) if bucket is None else models_in_bucket(bucket)
+    usd_of = (("volumes", stored), ("images", images), ("models", models))
+    return KeptCosts(tuple((kind, _usd_of_month(used, now)) for kind, used in usd_of), (*no_images, *no_models))
+
+
+def _usd_of_month(used: Iterable[Used], now: datetime) -> float:
+    """What these cost in the month that `now` is in; those that exist count to its end."""
     begins = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     ends = (begins + timedelta(days=31)).replace(day=1)
-    each = ((one, min(one.ended_at or ends, ends) - max(one.began_at, begins)) for one in _volumes(volumes, None))
+    each = ((one, min(one.ended_at or ends, ends) - max(one.began_at, begins)) for one in used)
     return sum(one.usd_per_hour * max(0.0, lasted.total_seconds()) / 3600 for one, lasted in each)
 
 
@@ -77,6 +88,16 @@ def _volumes(volumes: VolumeBook, cloud: str | None) -> Iterator[Used]:
         end = None if ended_at is None else datetime.fromisoformat(ended_at)
         usd = one["size_gib"] * _hourly("volume_usd_per_gib_month")
         yield Used("volume", one["volume_id"], one["name"], usd, began_at, end)
+
+
+def _images_at(clouds: Mapping[str, Cloud]) -> tuple[list[Used], list[str]]:
+    found, unknown = list[Used](), list[str]()
+    for cloud in clouds.values():
+        try:
+            found += _images(cloud)
+        except LeaseError as error:
+            unknown.append(f"the images that {cloud.name} stores are unknown: {error}")
+    return found, unknown
 
 
 def _images(cloud: Cloud) -> list[Used]:

@@ -16,7 +16,7 @@ from bench.record import AttemptOutcome
 from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction, unusable
 from infra.ledger.lease import Lease
-from infra.ledger.month import month_spending, require_month
+from infra.ledger.month import NOTHING_KEPT, KeptCosts, month_spending, require_month
 from infra.ledger.schema import (
     BEGIN_ATTEMPT,
     HOLD_ATTEMPT,
@@ -53,8 +53,8 @@ class Intent:
     account: str | None = None  # at the cloud; None: it has none, or does not say
     cloud_ahead_s: float = 0.0  # the cloud's clock, minus this computer's
     lasts_s: float | None = None  # from this request to the expiry
-    month_usd_max: float | None = None  # of all leases of the ledger in this calendar month; None: no limit
-    volumes_usd: float = 0.0  # what the recorded volumes cost in this month, to its end
+    month_usd_max: float | None = None  # of all in this calendar month; None: no limit
+    kept: KeptCosts = NOTHING_KEPT  # what counts in this month beside leases
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Ledger:
         earlier = connection.execute("SELECT earlier_usd FROM leases WHERE lease_id = ?", (lease_id,)).fetchone()
         usd = intent.usd_per_hour * lasts_s / 3600 + (earlier["earlier_usd"] if earlier else 0.0)
         leases = [self._as(Lease, row) for row in rows]
-        require_month(month_spending(leases, now, intent.month_usd_max, intent.volumes_usd), usd)
+        require_month(month_spending(leases, now, intent.month_usd_max, intent.kept), usd)
 
     def hold(self, lease_id: str, machine_id: str, usd_per_hour: float | None = None) -> None:
         """Record the machine that the cloud created, and its price where it differs from the offer."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bench.cost.invoice import CostRow
+from bench.cost.invoice import CostRow, expected_sum
 from nights.durable import write_text
 from warehouse.lake.lake import writing
 from warehouse.report.markup import document, joined, section, table_html
@@ -27,7 +27,10 @@ def costs_html(month: str, rows: Sequence[CostRow], notes: Sequence[str]) -> str
     empty = Markup("<p>Nothing of this month is known.</p>")
     sums = section("By kind", table_html(list(_sums(rows))) or empty)
     days = section("By day", table_html([row.row() for row in rows]) or empty)
-    lead = Markup("<p>Dollars by UTC day. The difference is what is billed beyond what we expect.</p>")
+    lead = Markup(
+        "<p>Dollars by UTC day. The difference is what is billed beyond what we expect.</p><p>Expected: {}.</p>"
+    )
+    lead = lead.format(expected_sum(rows))
     return document(f"Costs of {month}", lead + told + sums + days)
 
 

@@ -148,7 +148,14 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("leases", "integer", "leases of the night", low=0),
         Column("open_leases", "integer", "leases that were not released", low=0),
         Column("attempts", "integer", "attempts to rent", low=0),
-        Column("usd", "number", "cost of the night's leases; NULL while one is unknown", "USD", low=0),
+        Column(
+            "usd",
+            "number",
+            "cost of the night's leases, without volumes, images and models, which no night owns; NULL while one is "
+            "unknown",
+            "USD",
+            low=0,
+        ),
         Column("usd_measuring", "number", "part of it spent on measuring", "USD", low=0),
         Column("measuring_share", "number", "share of the cost spent on measuring", low=0),
         Column("measurements", "integer", "runs of the night, measured or not", low=0),

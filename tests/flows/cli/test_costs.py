@@ -1,6 +1,7 @@
 """`nightbench costs`: the ledger beside the emulated cloud's invoice."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,3 +98,16 @@ def test_a_month_that_cannot_be_read_is_refused(rig: Rig) -> None:
     done = CliRunner().invoke(app, ["costs", "--month", "november"])
 
     assert "must have the form YYYY-MM" in str(done.exception)
+
+
+def test_leases_and_what_is_kept_are_told_apart_with_their_sum(rig: Rig) -> None:
+    rig.emulator.plant_snapshot("nb-golden-1", size_gb=6720.0, foreign=False)
+
+    told = next(line for line in _costs(rig).stdout.splitlines() if line.startswith("expected: "))
+
+    both, leases, kept = map(float, re.findall(r"\d+\.\d\d", told))
+    assert told == f"expected: {both:.2f} USD, of it {leases:.2f} for leases and {kept:.2f} for what is kept"
+    assert kept > 0
+    assert (both, leases) == pytest.approx((leases + kept, HOURS * 2.59), rel=0.01)
+    (page,) = (Settings().data / "reports").glob("costs-*.html")
+    assert f"<p>{told.replace('expected', 'Expected')}.</p>" in page.read_text()

@@ -1,12 +1,20 @@
-"""What is billed by time and is ours: the models in a bucket."""
+"""What is billed by time and is ours: images, and the models in a bucket."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from bench.cost.invoice import Used
-from infra.leases.used import models_in_bucket, used_by_models
+from infra.bootstrap import spending_of_month
+from infra.leases.used import kept_costs, models_in_bucket, used_by_models
+from infra.ledger.ledger import Ledger
+from infra.ledger.month import NOT_ASKED
+from infra.settings import Settings
 from nights.bucket import BucketLocation
+from tests.emulators.digitalocean import Emulator
+from tests.emulators.virtual_clock import VirtualClock
+from tests.infra.rented import Rig
 
 UPLOADED = datetime(2026, 11, 3, 22, 0, tzinfo=UTC)
 SPACES = "https://nyc3.digitaloceanspaces.com"
@@ -34,3 +42,25 @@ def test_a_bucket_that_cannot_be_reached_is_a_sentence(monkeypatch: pytest.Monke
 
     assert used == []
     assert unknown.startswith("the models that s3://nights/ours at http://127.0.0.1:1 stores are unknown: ")
+
+
+def test_images_count_to_the_end_of_the_month_and_what_cannot_be_listed_is_named(tmp_path: Path) -> None:
+    clock = VirtualClock(tmp_path / "clock", datetime(2026, 11, 29, tzinfo=UTC).timestamp())
+    with Emulator(clock) as emulator:
+        emulator.plant_snapshot("nb-golden-1", size_gb=50.0, foreign=False)
+        rig = Rig(emulator, clock, tmp_path)
+        of_account = kept_costs(None, {"digitalocean": rig.cloud}, None, clock.now())
+        refused = kept_costs(None, {"digitalocean": rig.cloud_with(token="dop_v1_" + "0" * 64)}, None, clock.now())
+
+    assert of_account.usd == pytest.approx(3.0 / 672 * 48)  # 3 USD a month, of 672 hours, for two days
+    assert str(of_account) == "images 0.21 USD to its end"
+    assert refused.usd == 0
+    assert str(refused).startswith("not counted: the images that digitalocean stores are unknown: ")
+
+
+def test_without_a_question_to_the_cloud_the_month_says_what_it_does_not_count(tmp_path: Path) -> None:
+    Ledger(tmp_path / "ledger.sqlite").leases()
+    set_up = Settings(data=tmp_path, s3_bucket="nights", s3_endpoint="http://127.0.0.1:1")
+
+    assert spending_of_month(set_up, ask=False).kept.uncounted == (NOT_ASKED,)
+    assert spending_of_month(Settings(data=tmp_path), ask=False).kept.uncounted == ()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BudgetError
-from infra.leases.used import volumes_usd_of_month
+from infra.leases.used import kept_costs
 from infra.ledger.ledger import Intent, Ledger
 from infra.ledger.month import month_spending
 from infra.ledger.volumes import VolumeBook
@@ -113,10 +113,14 @@ def test_a_volume_counts_to_the_end_of_the_month_and_one_that_is_gone_until_then
     clock.sleep(10 * 3600)
     volumes.mark_gone("digitalocean", "deleted")
 
-    usd = volumes_usd_of_month(volumes, clock.now())
+    kept = kept_costs(volumes, {}, None, clock.now())
 
-    assert usd == pytest.approx(0.10 * (10 * 24 + 22) + 0.10 * 10)  # from 2 o'clock on the 20th of a month of 30 days
-    assert volumes_usd_of_month(volumes, clock.now() + timedelta(days=20)) == pytest.approx(0.10 * 31 * 24)
-    with pytest.raises(BudgetError, match=r"0\.00 USD are spent in 2026-11, volumes cost 27\.20 USD to its end"):
-        ledger.intend("a", replace(intent(clock, month_usd_max=30.0), volumes_usd=usd))
-    ledger.intend("a", replace(intent(clock, month_usd_max=34.0), volumes_usd=usd))
+    assert kept.usd == pytest.approx(
+        0.10 * (10 * 24 + 22) + 0.10 * 10
+    )  # from 2 o'clock on the 20th of a month of 30 days
+    assert kept_costs(volumes, {}, None, clock.now() + timedelta(days=20)).usd == pytest.approx(0.10 * 31 * 24)
+    with pytest.raises(
+        BudgetError, match=r"0\.00 USD are spent in 2026-11 \(what is kept: volumes 27\.20 USD to its end\), and"
+    ):
+        ledger.intend("a", replace(intent(clock, month_usd_max=30.0), kept=kept))
+    ledger.intend("a", replace(intent(clock, month_usd_max=34.0), kept=kept))
