@@ -215,7 +215,7 @@ class NightState:
         parts = [
             *([f"{self.runs_done} of {self.runs} runs"] if began else []),
             *(f"{stage.title} {stage.how_far(now_s)}" for stage in running),
-            *([] if left is None else [f"about {clock(left)} left"]),
+            *([f"about {clock(left)} left"] if left else []),  # 0 where nothing that was timed is to come
             *([f"{usd:.2f} USD"] if usd or any(one.usd_per_hour for one in self.rented.values()) else []),
         ]
         return "; ".join(parts)

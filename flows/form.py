@@ -1,4 +1,4 @@
-"""What Prefect's form for a custom run offers for a suite and a target; any other text may be typed, too."""
+"""What Prefect's form for a custom run offers for a suite, a target and a night; any other text may be typed, too."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,3 +25,9 @@ def _one_of(title: str, listed: list[str], other: str) -> WithJsonSchema:
 
 SuiteName = Annotated[str, _one_of("suite of the checkout", suites(), "another file")]
 TargetName = Annotated[str, _one_of("known target", ["local", *sorted(RENTED)], "another target")]
+NightName = Annotated[
+    str | None,
+    WithJsonSchema(
+        {"anyOf": [{"title": "a new night", "type": "null"}, {"title": "name of a night", "type": "string"}]}
+    ),
+]

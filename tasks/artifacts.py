@@ -20,7 +20,7 @@ from bench.plan import cells
 from bench.record import NightRecord
 from infra.settings import Settings
 from tasks.night_notice import page_link
-from tasks.night_tables import TABLES, summary_text
+from tasks.night_tables import EXPLAINED, TABLES, summary_text
 from tasks.progress import STREAM
 from tasks.server_calls import post
 from tasks.task import night_task
@@ -35,7 +35,7 @@ BARS: dict[UUID, UUID] = {}
 def show_plan(settings: Settings, night: NightRecord) -> None:
     """Publish the plan as a table."""
     del settings
-    rows = [asdict(cell) for cell in cells(night.runs)]
+    rows = [_with_last(asdict(cell), "scenario_id") for cell in cells(night.runs)]
     description = f"Plan of night {night.night}, suite {night.suite.name}"
     post("the plan", partial(create_table_artifact, rows, key="plan", description=description))
 
@@ -108,7 +108,7 @@ def show_results(settings: Settings, night: str, page: Path) -> None:
         summary = summary_text(data, night, link)
     post("the summary", partial(create_markdown_artifact, summary, key="summary", description=f"Night {night}"))
     for key, found in shown:
-        show_table(key, found, f"{key.capitalize()} of night {night}")
+        show_table(key, found, f"{key.capitalize()} of night {night}{EXPLAINED.get(key, '')}")
     # Browsers do not open a local file from a web page, so the description holds the path to copy.
     text, path = f"Report of night {night}", str(page)
     post("the report", partial(create_link_artifact, link, link_text=text, key="report", description=path))
@@ -118,6 +118,11 @@ def show_table(key: str, found: Sequence[Mapping[str, object]], description: str
     """Publish rows as a table of the flow run that calls this."""
     rows = [{name: _shown(value) for name, value in row.items()} for row in found]
     post(f"the {key}", partial(create_table_artifact, rows, key=key, description=description))
+
+
+def _with_last(row: dict[str, object], name: str) -> dict[str, object]:
+    """The row with one column at its end, which may be out of sight in the UI."""
+    return {**{key: value for key, value in row.items() if key != name}, name: row[name]}
 
 
 def _shown(value: object) -> object:

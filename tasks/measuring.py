@@ -138,14 +138,8 @@ def measure(
         here = replace(context, data=settings.data.absolute())
         record = measure_run(here, run, unexpected(error), follow, is_last=is_last)
     say = log.info if record.outcome == "measured" else log.error
-    say(
-        "%s #%d (%s): %s %s",
-        run.scenario.name,
-        run.repeat,
-        describe_load(run.scenario),
-        record.outcome,
-        record.reason or "",
-    )
+    outcome = f"{record.outcome}: {record.reason}" if record.reason else record.outcome
+    say("%s #%d (%s): %s", run.scenario.name, run.repeat, describe_load(run.scenario), outcome)
     return record
 
 

@@ -3,10 +3,12 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
@@ -28,6 +30,7 @@ class AsDocumented:
     home: Path
     port: int
     pages_port: int
+    settings: Mapping[str, str] = field(default_factory=dict)  # others of its user's
 
     @property
     def folder(self) -> Path:
@@ -54,6 +57,7 @@ class AsDocumented:
             "NIGHTBENCH_DATA": str(self.home / "data"),
             "NIGHTBENCH_SERVICE_PORT": str(self.port),
             "NIGHTBENCH_PAGES_PORT": str(self.pages_port),
+            **self.settings,
         }
 
     def run(self, block: int, *more: str, exit_code: int = 0) -> str:
@@ -71,6 +75,13 @@ class AsDocumented:
         process.kill()
         psutil.wait_procs([process], timeout=PATIENCE_S)
 
+    def wait_until(self, is_so: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
+        """Wait for something that its worker brings about; the worker's log is shown where it does not."""
+        until = time.monotonic() + patience_s
+        while not is_so():
+            assert time.monotonic() < until, f"{what}: not within {patience_s} s\n{self.log('worker')[-4000:]}"
+            time.sleep(0.5)
+
     def left(self) -> list[str]:
         """The processes of this service that run."""
         found = []
@@ -84,9 +95,11 @@ class AsDocumented:
 
 
 @contextmanager
-def service(home: Path, shared: Path | None) -> Iterator[AsDocumented]:
+def service(
+    home: Path, shared: Path | None, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[AsDocumented]:
     """The page's service, and nothing of it after the block."""
-    made = AsDocumented(home, free_port(), free_port())
+    made = AsDocumented(home, free_port(), free_port(), settings)
     migrated(made.folder / "prefect", shared)
     try:
         made.run(UP)

@@ -6,7 +6,6 @@ and no other test noticed, because their server schedules nothing.
 
 import re
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -78,18 +77,11 @@ def as_documented(site: DeploymentResponse) -> AutomationCore:
     return AutomationCore.model_validate({**automation, "actions": [action]})
 
 
-def wait_until(computer: AsDocumented, is_so: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < until, f"{what}: not within {PATIENCE_S} s\n{computer.log('worker')[-4000:]}"
-        time.sleep(0.5)
-
-
 def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_with_one(
     computer: AsDocumented, api: SyncPrefectClient
 ) -> None:
     nightly, reap = (api.read_deployment_by_name(name) for name in ("nightly/nightly", "reap/reap"))
-    wait_until(computer, lambda: "Scheduled" in state_names(api, nightly), "the nights of the coming days are runs")
+    computer.wait_until(lambda: "Scheduled" in state_names(api, nightly), "the nights of the coming days are runs")
     at_two = {run.expected_start_time.hour for run in runs_of(api, nightly) if run.expected_start_time}
     assert at_two == {2}
     assert "02:00 UTC, Scheduled" in computer.run(STATUS)
@@ -97,9 +89,9 @@ def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_
     computer.kill("worker")
     assert "the worker of the service is stopped" in computer.run(STATUS, exit_code=1)
     computer.run(SHELL, f"prefect deployment schedule create reap/reap --cron '{EVERY_MINUTE}'")
-    wait_until(computer, lambda: "Late" in state_names(api, reap), "a run that no worker takes is late")
+    computer.wait_until(lambda: "Late" in state_names(api, reap), "a run that no worker takes is late")
     assert "started: worker" in computer.run(UP)
-    wait_until(computer, lambda: "Completed" in state_names(api, reap), "the run that was due has ended")
+    computer.wait_until(lambda: "Completed" in state_names(api, reap), "the run that was due has ended")
     ended = next(run for run in runs_of(api, reap) if run.state_name == "Completed")
 
     assert ended.auto_scheduled
@@ -108,7 +100,7 @@ def test_what_is_scheduled_becomes_a_run_that_is_late_without_a_worker_and_ends_
     events = EventFilter(
         resource=EventResourceFilter(id=[f"prefect.flow-run.{ended.id}"]), related=EventRelatedFilter()
     )
-    wait_until(computer, lambda: bool(api.read_events(filter=events, limit=1).events), "its events are kept")
+    computer.wait_until(lambda: bool(api.read_events(filter=events, limit=1).events), "its events are kept")
     assert errors(computer.log("server")) == []
 
 
@@ -127,13 +119,13 @@ def test_the_automation_of_the_page_fires_once_for_a_rejected_night_and_not_for_
         api.set_flow_run_state(run.id, Running(), force=True)
         api.set_flow_run_state(run.id, state, force=True)
 
-    wait_until(computer, lambda: api.read_deployment(site.id).paused, "the automation has fired")
+    computer.wait_until(lambda: api.read_deployment(site.id).paused, "the automation has fired")
     fired = EventFilter(
         event=EventNameFilter(name=["prefect.automation.triggered"]),
         resource=EventResourceFilter(id=[f"prefect.automation.{automation}"]),
         related=EventRelatedFilter(),
     )
-    wait_until(computer, lambda: bool(api.read_events(filter=fired, limit=10).events), "it is kept that it has fired")
+    computer.wait_until(lambda: bool(api.read_events(filter=fired, limit=10).events), "it is kept that it has fired")
     assert len(api.read_events(filter=fired, limit=10).events) == 1
 
 
@@ -152,7 +144,7 @@ def test_an_event_of_a_deployed_check_reaches_prefect_by_its_name(
         return api.read_events(filter=named, limit=5).events
 
     api.create_flow_run_from_deployment(check.id)
-    wait_until(computer, lambda: bool(leaked()), "the event is kept")
+    computer.wait_until(lambda: bool(leaked()), "the event is kept")
     ledger.mark_released("01k9x")
 
     (event,) = leaked()
