@@ -131,6 +131,17 @@ def test_a_burst_is_refused_with_retry_after(cloud: Emulator, clock: VirtualCloc
     assert shared.account.get()["account"]["status"] == "active"
 
 
+def test_a_minute_of_the_limits_is_as_short_as_every_other_duration_of_a_fast_cloud(clock: VirtualClock) -> None:
+    with Emulator(clock, speed=100) as fast:
+        fast.api.limiter.per_minute = 1
+        shared = client(fast)
+        shared.account.get()
+
+        clock.sleep(0.7)
+
+        assert shared.account.get()["account"]["status"] == "active"
+
+
 def test_an_empty_hour_is_refused_without_retry_after(cloud: Emulator, clock: VirtualClock) -> None:
     cloud.api.limiter.per_hour = 3
     shared = client(cloud)

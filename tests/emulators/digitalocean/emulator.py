@@ -51,6 +51,7 @@ class Emulator:
         self.state = State(behaviour=behaviour, machines=self.machines)
         base_images(self.state, self._now_s())
         self.api = Api(self.state, self._now_s, self._pass, tokens={self.token: ALL_SCOPES})
+        self.api.limiter.speed = speed
         self.judge = judge.Judge(by_description=by_description)
         self.api.observe = self.judge.see
         self._folder = tempfile.TemporaryDirectory(prefix="do-emulator-")

@@ -11,8 +11,9 @@ HOUR_S = 3600.0
 
 @dataclass
 class Limiter:
-    """How many calls a token may make; zero means no limit."""
+    """How many calls a token may make; zero means no limit. Minute and hour pass `speed` times as fast as the clock."""
 
+    speed: float = 1.0
     per_minute: int = 250
     per_hour: int = 5000
     key_lists_per_minute: int = 10
@@ -21,15 +22,16 @@ class Limiter:
 
     def admit(self, token: str, now: float, *, lists_keys: bool) -> Reply | None:
         """Count a call; a burst is refused with `retry-after`, an empty hour without."""
-        calls = _within(self._calls[token], now, HOUR_S)
-        last_minute = [at for at in calls if at > now - MINUTE_S]
-        key_lists = _within(self._key_lists[token], now, MINUTE_S)
+        minute_s = MINUTE_S / self.speed
+        calls = _within(self._calls[token], now, HOUR_S / self.speed)
+        last_minute = [at for at in calls if at > now - minute_s]
+        key_lists = _within(self._key_lists[token], now, minute_s)
         if self.per_hour and len(calls) >= self.per_hour:
             return refuse(429, "API Rate limit exceeded.")
         if self.per_minute and len(last_minute) >= self.per_minute:
-            return _burst(last_minute[0] + MINUTE_S - now)
+            return _burst(last_minute[0] + minute_s - now)
         if lists_keys and self.key_lists_per_minute and len(key_lists) >= self.key_lists_per_minute:
-            return _burst(key_lists[0] + MINUTE_S - now)
+            return _burst(key_lists[0] + minute_s - now)
         calls.append(now)
         if lists_keys:
             key_lists.append(now)
@@ -37,12 +39,13 @@ class Limiter:
 
     def headers(self, token: str, now: float) -> dict[str, str]:
         """The headers on every answer; the reset is when the oldest call leaves the window."""
-        calls = _within(self._calls[token], now, HOUR_S)
+        hour_s = HOUR_S / self.speed
+        calls = _within(self._calls[token], now, hour_s)
         oldest = calls[0] if calls else now
         return {
             "ratelimit-limit": str(self.per_hour),
             "ratelimit-remaining": str(max(0, self.per_hour - len(calls))),
-            "ratelimit-reset": str(int(oldest + HOUR_S)),
+            "ratelimit-reset": str(int(oldest + hour_s)),
         }
 
 
