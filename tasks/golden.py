@@ -25,10 +25,11 @@ from tasks.task import night_task
 
 def content_for(cloud: ImageCloud, night: NightRecord) -> str:
     """The hash of the software that this night needs on its machine."""
-    machine, asked = night.suite.machine, night.suite.quality.lm_eval
+    machine, asked, control = night.suite.machine, night.suite.quality.lm_eval, night.suite.control
     base = machine.image or cloud.base_image(machine.kind)
     tasks = asked.tasks if asked is not None and asked.folder is None else ()
-    return content_of(base, night.suite.engine, lock_hashes(has_lm_eval=asked is not None), tasks)
+    locks = lock_hashes(has_lm_eval=asked is not None)
+    return content_of(base, night.suite.engine, locks, tasks, None if control is None else control.engine)
 
 
 @night_task("golden image", shown="golden image on {night.target}", is_stage=False)
@@ -48,11 +49,16 @@ def find_golden(settings: Settings, night: NightRecord) -> Snapshot | None:
 
 @night_task("install software")
 def install(settings: Settings, lease: Lease, night: NightRecord) -> None:
-    """Install everything that a night needs on the machine, except the model: also lm-eval and its tasks' data."""
+    """Install everything that a night needs on the machine, except the model.
+
+    Also the engine of its control, and lm-eval with the data of its tasks.
+    """
     wait_for_machine(settings, lease)
     executor, reporter = executor_of(settings, lease), Reporter(get_run_logger().info)
     executor.run(operations.check_machine, reporter, night.suite.machine, lease.where.is_rented)
-    executor.run(operations.ready_engine, reporter, night.suite.engine, lease.where.is_rented)
+    engines = [night.suite.engine, *([night.suite.control.engine] if night.suite.control else [])]
+    for engine in engines:
+        executor.run(operations.ready_engine, reporter, engine, lease.where.is_rented)
     if night.suite.quality.lm_eval is not None:
         executor.run(operations.ready_lm_eval, reporter, night.suite.quality.lm_eval)
 

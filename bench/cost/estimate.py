@@ -35,6 +35,7 @@ class HostPlan:
     usd_per_hour: float
     size: MachineKind | None = None  # None: a machine that the catalogue does not know
     has_snapshot: bool = False  # the software is there when it boots
+    has_new_build: bool = False  # the engine has a newer build than the software that is there
     has_model: bool = False  # an earlier night left the weights there: they are verified again, and not fetched
     is_own: bool = False  # not rented: no boot and no release
     download_bytes_per_s: float | None = None  # None: the catalogue's
@@ -148,7 +149,11 @@ def _control(control: Control | None) -> tuple[Stage, ...]:
 
 def _software(pace: Mapping[str, float], site: HostPlan) -> Stage:
     if site.has_snapshot:
-        return Stage("software", 0.0, 0.0, "already installed" if site.is_own else "in the snapshot")
+        there = "already installed" if site.is_own else "in the snapshot"
+        size = pace["engine_layers_bytes"] if site.has_new_build else 0.0
+        pull_s = size / (site.download_bytes_per_s or pace["download_bytes_per_s"])
+        basis = f"{there}, but for {size / 1e9:.0f} GB of a new build's layers" if size else there
+        return Stage("software", pull_s, pull_s, basis)
     return Stage("software", pace["software_s"], pace["software_s"], "install or pull the engine and driver tools")
 
 

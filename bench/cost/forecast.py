@@ -64,7 +64,7 @@ def forecast_rented(
     """Estimate a night on a rented machine of this size; `size` is None if the catalogue lacks it."""
     machine = night.suite.machine
     one = HostPlan(price.usd_per_hour or 0.0, size, download_bytes_per_s=assumed.download_bytes_per_s)
-    site = replace(one, usd_per_hour=night.suite.nodes * one.usd_per_hour)
+    site = replace(one, usd_per_hour=night.suite.nodes * one.usd_per_hour, has_new_build=_may_be_new(night.suite))
     cold, warm = (
         estimate_night(night.suite, night.runs, replace(site, has_snapshot=has), catalog) for has in (False, True)
     )
@@ -91,6 +91,11 @@ def forecast_rented(
     )
 
 
+def _may_be_new(suite: Suite) -> bool:
+    """Whether a night may find a newer build of its engine than the one that an earlier night left."""
+    return any(engine.track is not None for engine in suite.engines)
+
+
 def _of_nodes(price: Price, nodes: int) -> Price:
     """The price of so many machines that are rented together."""
     if nodes == 1 or price.usd_per_hour is None:
@@ -102,7 +107,7 @@ def forecast_own_host(night: NightRecord, catalog: Catalog, assumed: Assumptions
     """Estimate a night on a host of one's own: no price, no boot, no snapshot, no volume."""
     suite = night.suite
     fresh = HostPlan(0.0, download_bytes_per_s=assumed.download_bytes_per_s, is_own=True)
-    ready = replace(fresh, has_snapshot=True, has_model=True)
+    ready = replace(fresh, has_snapshot=True, has_model=True, has_new_build=_may_be_new(suite))
     cold, warm = (estimate_night(suite, night.runs, site, catalog) for site in (fresh, ready))
     price, fits = Price(0.0, "your own host"), fits_of(suite, night.runs, None, catalog)
     return Forecast(

@@ -77,6 +77,13 @@ def test_from_a_snapshot_no_software_is_installed() -> None:
     assert _stage(_night(site=replace(SITE, has_snapshot=True)), "software") == 0.0
 
 
+def test_of_a_new_build_only_its_own_layers_are_pulled_beside_what_a_snapshot_has() -> None:
+    site = replace(SITE, has_snapshot=True, has_new_build=True, download_bytes_per_s=1e8)
+
+    assert _stage(_night(site=site), "software") == CATALOG.pace["engine_layers_bytes"] / 1e8
+    assert _stage(_night(site=replace(site, has_snapshot=False)), "software") == CATALOG.pace["software_s"]
+
+
 def test_kernels_are_built_once_a_night_also_from_a_snapshot_which_is_made_without_starting_the_engine() -> None:
     environment = SUITE.engine.environment | {"VLLM_ROCM_USE_AITER": "1"}
     suite = SUITE.model_copy(update={"engine": SUITE.engine.model_copy(update={"environment": environment})})
