@@ -1,12 +1,14 @@
 """Billed minutes and downloaded bytes of the nights that `suites/nightly.toml` runs, with and without what is kept.
 
 `python -m benchmarks.nightly_bill` prints the first night, the second, and the one after a new build of the engine: as
-the suite is, with the model on a volume, and with a golden image as well, which has the build of its day. Nothing is
-rented: the cloud is the emulated one, and each stage takes its time in the plan, as in benchmarks/billed_minutes.py.
+the suite is, with the model on a volume, and with a golden image as well, from which a night pulls the layers of a new
+build. Nothing is rented: the cloud is the emulated one, and each stage takes its time in the plan, as in
+benchmarks/billed_minutes.py. With `--emulated` they are run, which takes minutes: see benchmarks/emulated_nights.py.
 """
 
+import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from bench.cost.host_requirements import SPARE
 from bench.cost.lease_cost import kept_usd_per_month
 from bench.cost.replica import model_bytes
 from benchmarks.billed_minutes import CATALOG, ours, read_work
+from benchmarks.emulated_nights import EmulatedNight, nights
 from benchmarks.recorded import ROOT
 
 SUITE = ROOT / "suites" / "nightly.toml"
@@ -55,19 +58,32 @@ class Night:
 
 
 def bills(path: Path = SUITE) -> Iterator[Night]:
-    """Each night with each way of keeping things; an image has one build of the engine, so a new one is installed."""
+    """Each night with each way of keeping things; beside an image, only the layers of a new build are pulled."""
     work = read_work(path)
     model_gb = (model_bytes(work.suite, CATALOG) or 0.0) / 1e9
     for kept in WAYS:
         for night in NIGHTS:
             has_model = kept.has_volume and night != "first"
-            mine = replace(work, site=replace(work.site, has_model=has_model))
-            billed = ours(mine, has_snapshot=kept.has_image and night != "after a new build")
+            site = replace(work.site, has_model=has_model, has_new_build=night == "after a new build")
+            billed = ours(replace(work, site=site), has_snapshot=kept.has_image)
             yield Night(kept, night, billed.seconds / 60, billed.usd, 0.0 if has_model else model_gb)
 
 
-def main() -> None:
+def show_emulated(found: Iterable[EmulatedNight]) -> None:
+    """Print what nights on the emulated cloud downloaded and were billed."""
+    print(f"{'kept':20}{'night':>20}{'billed minutes':>16}{'GB of the model':>18}{'layers':>8}{'GB of images':>14}")
+    for one in found:
+        counts = f"{one.billed_s / 60:16.1f}{one.model_gb:18.1f}{len(one.layers):8}{one.image_gb:14.1f}"
+        print(f"{one.kept:20}{one.night:>20}{counts}")
+
+
+def main(argv: list[str] | None = None) -> None:
     """Print the nights, and what a month costs where the engine stays and where each night has a new build."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--emulated", action="store_true", help="run the nights on the emulated cloud, and count there")
+    if parser.parse_args(argv).emulated:
+        show_emulated(nights())
+        return
     found = list(bills())
     model_gb = max(one.model_gb for one in found)
     print(f"{'':20}{'night':>20}{'billed minutes':>16}{'USD':>8}{'GB of the model':>18}")

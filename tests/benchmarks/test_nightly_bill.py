@@ -7,7 +7,7 @@ from benchmarks.nightly_bill import bills
 
 
 @pytest.mark.matrix
-def test_a_volume_saves_the_download_and_an_image_the_install_until_the_build_is_new() -> None:
+def test_a_volume_saves_the_download_and_an_image_the_install_also_when_the_build_is_new() -> None:
     found = {(one.kept.name, one.night): one for one in bills()}
 
     plain = [found["as the suite is", night] for night in ("first", "second", "after a new build")]
@@ -19,4 +19,6 @@ def test_a_volume_saves_the_download_and_an_image_the_install_until_the_build_is
     assert (second.model_gb, found["volume", "first"].model_gb) == (0.0, gb)
     assert plain[1].minutes - second.minutes == pytest.approx((fetch_s - pace["software_s"]) / 60, abs=0.02)
     assert second.minutes - image.minutes == pytest.approx((pace["software_s"] - verify_s) / 60, abs=0.02)
-    assert found["volume and image", "after a new build"].minutes == pytest.approx(second.minutes, abs=0.02)
+    # The layers of a new build arrive while the model on the volume is verified.
+    assert found["volume and image", "after a new build"].minutes == pytest.approx(image.minutes, abs=0.02)
+    assert found["volume", "after a new build"].minutes == pytest.approx(second.minutes, abs=0.02)

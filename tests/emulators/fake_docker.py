@@ -2,8 +2,10 @@
 
     fake_docker.py version|pull|image inspect|run|rm|inspect|ps|top|stop ...
 
-State is in the folder FAKE_DOCKER names: one JSON file a container, one an image. The program in a container is the one
-that FAKE_DOCKER_PROGRAM names, whatever its image; or Python. FAKE_DOCKER_FAULT (a file, read each time) breaks things.
+State is in the folder FAKE_DOCKER names: one JSON file a container, one line an image or a layer. An image of a
+registry on loopback is really pulled: its manifests, and each layer that is not there yet. The program in a container
+is the one that FAKE_DOCKER_PROGRAM names, whatever its image; or Python. FAKE_DOCKER_FAULT (a file, read each time)
+breaks things.
 """
 
 import contextlib
@@ -14,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +60,60 @@ def images() -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
+LOOPBACK = re.compile(r"(127\.0\.0\.1:\d+)/(.+)@(sha256:[0-9a-f]{64})")
+MANIFESTS = ", ".join(f"application/vnd.oci.image.{kind}.v1+json" for kind in ("index", "manifest"))
+
+
+def layers_of(registry: str, repository: str, digest: str) -> list[str]:
+    """The digests of an image's layers, base first, as its registry has them."""
+    manifest = json.loads(get(registry, repository, f"manifests/{digest}"))
+    if "manifests" in manifest:
+        (ours,) = [one["digest"] for one in manifest["manifests"] if one["platform"]["os"] == "linux"]
+        return layers_of(registry, repository, ours)
+    return [layer["digest"] for layer in manifest["layers"]]
+
+
+def get(registry: str, repository: str, path: str) -> bytes:
+    """An answer of a registry, with its anonymous token."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(f"http://{registry}/token?scope=repository:{repository}:pull", timeout=60) as answer:
+        token = json.loads(answer.read())["token"]
+    headers = {"Accept": MANIFESTS, "Authorization": f"Bearer {token}"}
+    asked = urllib.request.Request(f"http://{registry}/v2/{repository}/{path}", headers=headers)
+    with direct.open(asked, timeout=60) as answer:
+        return bytes(answer.read())
+
+
+def pull_layers(registry: str, repository: str, digest: str) -> None:
+    """Pull each layer that is not here yet; a layer belongs to every image that has it."""
+    path = STATE / "layers"
+    for layer in layers_of(registry, repository, digest):
+        short = layer.removeprefix("sha256:")[:12]
+        if path.exists() and layer in path.read_text().splitlines():
+            say(f"{short}: Already exists")
+            continue
+        say(f"{short}: Pulling fs layer")
+        get(registry, repository, f"blobs/{layer}")
+        with path.open("a") as sink:
+            sink.write(layer + "\n")
+        say(f"{short}: Pull complete")
+
+
 def pull(image: str) -> int:
-    """Pull an image of three layers, or fail in docker's words."""
+    """Pull an image of three layers, or those that its registry on loopback has, or fail in docker's words."""
     for words in EXPECTED:
         if take_fault(words):
             say("aaaaaaaaaaaa: Pulling fs layer")
             return fail(f"Error response from daemon: {words}")
     if take_fault("silence"):
         time.sleep(60)
-    for layer in ("aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"):
-        say(f"{layer}: Pulling fs layer")
-    for layer in ("aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"):
-        say(f"{layer}: Pull complete")
+    if here := LOOPBACK.fullmatch(image):
+        pull_layers(*here.groups())
+    else:
+        for layer in ("aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"):
+            say(f"{layer}: Pulling fs layer")
+        for layer in ("aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"):
+            say(f"{layer}: Pull complete")
     say(f"Digest: {image.partition('@')[2]}")
     say(f"Status: Downloaded newer image for {image}")
     with (STATE / "images").open("a") as sink:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -45,13 +45,17 @@ class Request:
 
 @dataclass
 class HubEmulator:
-    """A hub on loopback; `requests` is what was asked, `fault` plans what goes wrong."""
+    """A hub on loopback; `requests` is what was asked, `fault` plans what goes wrong.
+
+    `served` hears of each piece of a file that is sent: the file's name and the bytes of the piece.
+    """
 
     folder: Path
     repo: str = "org/small"
     requests: list[Request] = field(default_factory=list)
     bytes_per_s: float = 1e6  # of the fault `slow`
     listed_too: list[str] = field(default_factory=list)  # names in the tree that stand for no file
+    served: Callable[[str, int], None] = lambda _name, _size: None
 
     def __post_init__(self) -> None:
         self._faults: list[Planned] = []
@@ -196,6 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
                 return
             sent += len(out)
+            self.server.hub.served(path.name, len(out))
             if fault is not None and self._ends(fault, sent, len(out)):
                 return
 

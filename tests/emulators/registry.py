@@ -7,6 +7,7 @@ the specification's form. What it is not told to have is MANIFEST_UNKNOWN or NAM
 import hashlib
 import json
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -16,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 Fault = Literal["busy", "denied", "other-digest", "not-json", "basic", "endless", "cut"]
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 TOKEN = "anonymous-pull"  # noqa: S105 - of nobody
 
@@ -26,11 +28,15 @@ def digest_of(content: bytes) -> str:
 
 @dataclass
 class RegistryEmulator:
-    """A registry on loopback; `push` gives it an image, `faults` are spent one a request, `requests` is what came."""
+    """A registry on loopback; `push` gives it an image, `faults` are spent one a request, `requests` is what came.
+
+    `served` hears of each layer that somebody pulls: its digest and its size in bytes.
+    """
 
     requests: list[str] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     is_open: bool = False  # whether it asks for no token
+    served: Callable[[str, int], None] = lambda _digest, _size: None
 
     def __post_init__(self) -> None:
         self.tags: dict[tuple[str, str], str] = {}  # repository and tag -> digest
@@ -55,10 +61,19 @@ class RegistryEmulator:
         """The first part of a reference to its images."""
         return f"127.0.0.1:{self._server.server_port}"
 
-    def push(self, repository: str, tag: str, labels: dict[str, str], architecture: str = "amd64") -> str:
+    def push(
+        self,
+        repository: str,
+        tag: str,
+        labels: dict[str, str],
+        architecture: str = "amd64",
+        layers: Sequence[bytes] = (),
+    ) -> str:
         """Let a tag name an image with these labels, of one platform; returns the digest of its index."""
         config = self._store(CONFIG, {"architecture": architecture, "os": "linux", "config": {"Labels": labels}})
-        manifest = self._store(MANIFEST, {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": []})
+        stored = [self._keep(LAYER, layer) for layer in layers]
+        image = {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": stored}
+        manifest = self._store(MANIFEST, image)
         # What builders add beside the image: its platform is of no machine.
         extra = self._store(MANIFEST, {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [{}]})
         listed = [
@@ -70,7 +85,9 @@ class RegistryEmulator:
         return self.tags[repository, tag]
 
     def _store(self, media_type: str, value: dict[str, Any]) -> dict[str, Any]:
-        content = json.dumps(value).encode()
+        return self._keep(media_type, json.dumps(value).encode())
+
+    def _keep(self, media_type: str, content: bytes) -> dict[str, Any]:
         self.stored[digest_of(content)] = (media_type, content)
         return {"mediaType": media_type, "digest": digest_of(content), "size": len(content)}
 
@@ -131,7 +148,10 @@ class _Handler(BaseHTTPRequestHandler):
         if "authorization" in self.headers and self.server.registry.is_open:
             self._error(400, "DENIED", "a token is not to be sent elsewhere")
             return
-        self._send(200, {"Content-Type": "application/octet-stream"}, self.server.registry.stored[digest][1])
+        media_type, content = self.server.registry.stored[digest]
+        if media_type == LAYER:
+            self.server.registry.served(digest, len(content))
+        self._send(200, {"Content-Type": "application/octet-stream"}, content)
 
     def _challenge(self, path: str) -> None:
         repository = path.removeprefix("/v2/").rpartition("/")[0].rpartition("/")[0]

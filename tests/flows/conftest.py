@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -291,14 +291,14 @@ def server_url(server_home: Path, shared: Path | None) -> Iterator[str]:
             yield url
 
 
-@pytest.fixture(scope="session")
-def prefect_api(server_url: str) -> Iterator[None]:
-    """That server for every flow that runs inside the tests; heartbeats cost a second a flow.
+@contextmanager
+def served_by(url: str) -> Iterator[None]:
+    """Let every flow inside this process use this server; heartbeats cost a second a flow.
 
     For threads too, which know no temporary settings: what they log would begin a server of Prefect's own.
     """
     own = {
-        PREFECT_API_URL: server_url,
+        PREFECT_API_URL: url,
         PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
         PREFECT_CLIENT_MAX_RETRIES: 7,  # a database that another test keeps locked answered 503 for two minutes
     }
@@ -309,6 +309,13 @@ def prefect_api(server_url: str) -> Iterator[None]:
         patch.setattr("prefect.context.GLOBAL_SETTINGS_CONTEXT", SettingsContext.get())
         yield
         APILogWorker.drain_all(timeout=10)  # what is left when the server has ended is tried again for minutes at exit
+
+
+@pytest.fixture(scope="session")
+def prefect_api(server_url: str) -> Iterator[None]:
+    """The tests' server for every flow that runs inside the tests."""
+    with served_by(server_url):
+        yield
 
 
 @pytest.fixture(scope="session")

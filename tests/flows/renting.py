@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infra.clock import Clock
 from infra.ledger.ledger import Ledger
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.sshd_droplets import SshdDroplets
@@ -93,8 +94,11 @@ class Account:
 
 
 @contextmanager
-def renting(folder: Path, house: NightFixture) -> Iterator[Account]:
-    """An account for this house; whoever starts a process of it by hand gives it the account's settings."""
+def renting(folder: Path, house: NightFixture, clock: Clock | None = None) -> Iterator[Account]:
+    """An account for this house; whoever starts a process of it by hand gives it the account's settings.
+
+    `clock` is the cloud's, which bills by it; None: that of the wall.
+    """
     image = folder / "image.env"
 
     def furnish(home: Path) -> None:
@@ -102,7 +106,7 @@ def renting(folder: Path, house: NightFixture) -> Iterator[Account]:
         shutil.copy(image, home / "nightbench" / "host.env")
 
     droplets = SshdDroplets(folder / "droplets", furnish=furnish)
-    with Emulator(speed=SPEED, droplets=droplets) as emulator:
+    with Emulator(clock, speed=SPEED, droplets=droplets) as emulator:
         emulator.plant_droplet("somebody-elses")
         emulator.behaviour.delays.snapshot_s_per_gb /= SPEED  # half an hour of the cloud's would be half a minute here
         settings = {

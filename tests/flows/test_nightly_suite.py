@@ -1,10 +1,8 @@
 """`suites/nightly.toml` on the emulated cloud, extended as a team may: its own registry, and a load of a minute."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,54 +11,14 @@ import pytest
 from bench.errors import BadRunsError
 from bench.machine.canary_history import NIGHTS
 from flows.nightly import nightly
-from infra.engines.registry import COMMIT, VERSION
-from tests.bench.machine.canaries import MI300X, record
-from tests.bench.quality.test_lm_eval import RESULTS
-from tests.emulators.hub import HubEmulator
-from tests.emulators.registry import RegistryEmulator
+from tests.bench.machine.canaries import record
 from tests.flows.conftest import ABOUT_SPEED, TRUTH_SERVER, NightFixture, run_nightly
-from tests.flows.renting import KIND, Account, renting
-from tests.infra.docker import Docker
-from tests.infra.fake_tools import FakeTools, amd
-from tests.infra.models.tiny import copy_tiny_model
+from tests.flows.nightly_team import SHORT, Team, working
+from tests.flows.renting import KIND
 from tests.warehouse.simulated_lake import write
-from warehouse.lake.query import run_sql
 from warehouse.rows.machine_rows import canary_rows
 
 pytestmark = [pytest.mark.matrix, pytest.mark.prefect, pytest.mark.timeout(1500)]
-SUITE = Path(__file__).parents[2] / "suites" / "nightly.toml"
-MODEL, ENGINE, CONTROL = "meta-llama/Llama-3.3-70B-Instruct", "rocm/vllm-dev", "vllm/vllm-openai-rocm"
-# What a team's own file would change: the registry that it pulls from, and how much load it has time for.
-OURS = """
-extends = "{suite}"
-
-[engine]
-image = "{registry}/{engine}"
-
-[control.engine]
-image = "{registry}/{control}:v0.32.0"
-"""
-SHORT = """
-[[matrix]]
-name = "chat"
-isl = 64
-osl = 32
-concurrency = [1, 16, 64]
-requests_per_slot = 2
-warmups_per_slot = 1
-
-[[matrix]]
-name = "long-prompts"
-isl = 512
-osl = 8
-concurrency = 8
-requests_per_slot = 2
-warmups_per_slot = 1
-"""
-LM_EVAL = """#!/bin/sh
-while [ $# -gt 0 ]; do [ "$1" = --output_path ] && out=$2; shift; done
-[ -z "$out" ] || {{ mkdir -p "$(dirname "$out")" && cp {results} "${{out%.json}}_2026.json"; }}
-"""
 # A build that needs more memory than there is, unless the KV cache is quantized; the control's release does not.
 LARGE_BUILD = """
 import os, sys
@@ -68,13 +26,6 @@ if "--quantization" in sys.argv and "--kv-cache-dtype" not in sys.argv:
     os.environ["TRUTH_FAULT"] = "oom_at_start"
 os.execv(sys.executable, [sys.executable, "-u", {truth_server!r}, *sys.argv[1:]])
 """
-# The canary of a healthy machine, in the place of the image's Python, which has no torch here.
-CANARY = (
-    {"torch": "2.9.0", "gpus": [MI300X]},
-    {"test": "memory_copy", "device": 0, "value": 4200.0},
-    {"test": "matmul_bf16", "device": 0, "value": 590.0},
-    {"done": True},
-)
 # A tiny model in the place of 70 billion weights is too fast, too small, and over too soon; amd-smi shows no telemetry.
 OF_A_MINIATURE = {
     "duration_short",
@@ -86,56 +37,10 @@ OF_A_MINIATURE = {
 }
 
 
-@dataclass(frozen=True)
-class Team:
-    """An account whose machines have docker and lm-eval, a hub with the model, and a registry with both images."""
-
-    account: Account
-    hub: HubEmulator
-    docker: Docker
-
-    def pin(self, load: str = "") -> None:
-        house = self.account.house
-        house.suite.write_text(house.suite.read_text() + load)
-        done = house.call("pin", str(house.suite))
-        assert done.returncode == 0, done.stderr
-
-    def ask(self, sql: str) -> list[tuple[Any, ...]]:
-        return list(run_sql(self.account.house.data, sql).rows)
-
-
 @pytest.fixture
 def team(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
-    copy_tiny_model(tmp_path / "repository")
-    docker, harness, scores = Docker(tmp_path / "docker", tmp_path / "docker-bin"), tmp_path / "lm-eval", tmp_path / "s"
-    scores.write_text(_scores())
-    harness.write_text(LM_EVAL.format(results=scores))
-    harness.chmod(0o755)
-    amd(FakeTools(docker.folder))
-    _measure_a_healthy_machine(docker.folder / "docker")
-    with (
-        HubEmulator(tmp_path / "repository", repo=MODEL) as hub,
-        RegistryEmulator() as registry,
-        renting(tmp_path, house) as account,
-    ):
-        registry.push(ENGINE, "nightly", {VERSION: "0.32.0", COMMIT: "c" * 40})
-        registry.push(CONTROL, "v0.32.0", {VERSION: "0.32.0"})
-        account.image.write_text(f"export PATH={docker.folder}:$PATH\nexport NIGHTBENCH_LM_EVAL={harness}\n")
-        suite = os.path.relpath(SUITE, house.suite.parent)
-        house.suite.write_text(OURS.format(suite=suite, registry=registry.host, engine=ENGINE, control=CONTROL))
-        settings = account.settings | {"NIGHTBENCH_HUB_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf-home")}
-        house.environment.update(settings)
-        for name, value in settings.items():
-            monkeypatch.setenv(name, value)
-        yield Team(account, hub, docker)
-
-
-def _measure_a_healthy_machine(docker: Path) -> None:
-    lines = "".join(f"echo 'nightbench-canary {json.dumps(line)}'; " for line in CANARY)
-    script = docker.read_text().replace(
-        "#!/bin/sh\n", f'#!/bin/sh\ncase "$*" in *"--entrypoint python3"*) {lines}exit;; esac\n'
-    )
-    docker.write_text(script)
+    with working(house, tmp_path, monkeypatch) as team:
+        yield team
 
 
 def _write_earlier_nights(data: Path) -> None:
@@ -147,21 +52,11 @@ def _write_earlier_nights(data: Path) -> None:
         write(data / "lake", "canary", night, canary_rows(night, record({"memory_copy": 4250.0})))
 
 
-def _scores() -> str:
-    """Real results of lm-eval with the name, filter and score of the suite's task."""
-    text = (
-        RESULTS.read_text()
-        .replace("nightbench_counting", "gsm8k")
-        .replace("exact_match,none", "exact_match,strict-match")
-    )
-    return text.replace('"exact_match,strict-match": 0.0', '"exact_match,strict-match": 0.91')
-
-
 @pytest.mark.usefixtures("prefect_api", "calibrated")
 def test_the_whole_night_of_the_nightly_suite_is_measured_judged_and_billed_as_planned(team: Team) -> None:
     house = team.account.house
     _write_earlier_nights(house.data)
-    team.pin(SHORT)
+    team.write_suite(SHORT)
     planned = house.call("plan", str(house.suite), "--target", "digitalocean", "--json")
     plan = json.loads(planned.stdout)
 
@@ -213,8 +108,7 @@ def _require_bill(team: Team, plan: dict[str, Any]) -> None:
     assert team.ask("SELECT sum(usd) FROM stages") == [(pytest.approx(usd),)]
     measured = team.ask("SELECT DISTINCT scenario FROM stages JOIN measurements USING (run_id) WHERE NOT is_control")
     assert {scenario for (scenario,) in measured} == {run["scenario"] for run in plan["runs"]}
-    pulled = [call.partition("@")[0].rpartition("/")[2] for call in team.docker.calls if call.startswith("pull ")]
-    assert sorted(pulled) == [ENGINE.rpartition("/")[2], CONTROL.rpartition("/")[2]]
+    assert len(team.layers.names) == len(set(team.layers.names)) == 6  # of the engine's image and the control's
     assert len(team.hub.gets("model.safetensors")) == 1
 
 
@@ -224,7 +118,7 @@ def test_a_build_that_runs_out_of_memory_is_measured_on_the_next_rung_of_the_lad
     program.write_text(LARGE_BUILD.format(truth_server=str(TRUTH_SERVER)))
     docker = team.docker.folder / "docker"
     docker.write_text(docker.read_text().replace(str(TRUTH_SERVER), str(program)))
-    team.pin()  # with the suite's own load, of which --poc measures one scenario
+    team.write_suite()  # with the suite's own load, of which --poc measures one scenario
 
     with suppress(BadRunsError):
         nightly(suite=str(team.account.house.suite), target="digitalocean", poc=True)

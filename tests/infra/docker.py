@@ -19,9 +19,10 @@ class Docker:
         self.folder.mkdir()
         self.install()
 
-    def install(self) -> None:
+    def install(self, state: str | None = None) -> None:
+        """Put the program there; `state`: the folder of its state as a shell writes it, such as one below "$HOME"."""
         script = self.folder / "docker"
-        environment = f'FAKE_DOCKER="{self.state}" FAKE_DOCKER_PROGRAM="{EMULATORS / "truth_server.py"}"'
+        environment = f'FAKE_DOCKER="{state or self.state}" FAKE_DOCKER_PROGRAM="{EMULATORS / "truth_server.py"}"'
         script.write_text(f'#!/bin/sh\n{environment} exec "{sys.executable}" "{EMULATORS / "fake_docker.py"}" "$@"\n')
         script.chmod(0o755)
 

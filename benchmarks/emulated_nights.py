@@ -1,0 +1,82 @@
+"""The nights of suites/nightly.toml, run on the emulated cloud and counted where machines download and are billed.
+
+Nights of one scenario, by the real code: hub, registry and cloud are emulated, and each rented machine is an sshd with
+a folder as its disk, where a script stands in for docker. The emulators count what they send, in the size of the real
+files. The cloud bills by a clock on which each download takes its time at the catalogue's pace; everything else takes
+as long as it does on this computer, since nothing is measured on a GPU.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench.errors import BadRunsError
+from flows.nightly import nightly
+from flows.prepare import prepare
+from tests.flows.conftest import NightFixture, end_all, live_in, make_house, served_by, trust_the_client
+from tests.flows.nightly_team import VOLUME, Team, working
+from tests.flows.serving import serving
+
+NOTHING, EVERYTHING = "nothing kept", "volume and image"
+FIRST, SECOND, NEW_BUILD, PREPARE = "first", "second", "after a new build", "prepare, once"
+
+
+@dataclass(frozen=True)
+class EmulatedNight:
+    """What one night cost and downloaded; `layers` are digests, each once for each time that it was pulled."""
+
+    kept: str
+    night: str
+    billed_s: float
+    model_gb: float
+    layers: tuple[str, ...]
+    image_gb: float
+    download_s: float  # that all its downloads take one after another
+
+
+def run_nights(house: NightFixture, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[EmulatedNight]:
+    """Each night of a team that keeps nothing, and of one that keeps the model on a volume and has a golden image."""
+    with working(house, folder, patch) as team:
+        team.write_suite()
+        for night in (FIRST, SECOND, NEW_BUILD):
+            yield _counted(team, NOTHING, night)
+        team.write_suite(VOLUME)
+        for night in (PREPARE, FIRST, SECOND, NEW_BUILD):
+            yield _counted(team, EVERYTHING, night)
+        kept = [one.name for one in team.account.emulator.ledger() if one.kind in ("volume", "snapshot")]
+        team.account.judge(*kept)
+
+
+def _counted(team: Team, kept: str, night: str) -> EmulatedNight:
+    if night == NEW_BUILD:
+        team.build()
+    team.model.take(), team.layers.take()
+    before, suite = set(team.account.names()), str(team.account.house.suite)
+    if night == PREPARE:
+        prepare(suite=suite)
+    else:
+        with suppress(BadRunsError):  # of a model in miniature no run is accepted
+            nightly(suite=suite, target="digitalocean", poc=True)
+    bills = [one for one in team.account.emulator.ledger() if one.kind == "droplet" and one.name.startswith("nb-")]
+    billed_s = sum((one.ended or one.began) - one.began for one in bills if one.name not in before)
+    model, layers = team.model.take(), team.layers.take()
+    seconds = (model.bytes + layers.bytes) / model.bytes_per_s
+    return EmulatedNight(kept, night, billed_s, model.bytes / 1e9, tuple(layers.names), layers.bytes / 1e9, seconds)
+
+
+def nights() -> list[EmulatedNight]:
+    """The same outside of a test, with a server of Prefect's of their own; it takes minutes."""
+    with tempfile.TemporaryDirectory(prefix="nightbench-bill-") as name, pytest.MonkeyPatch.context() as patch:
+        folder = Path(name)
+        house = make_house(folder, folder / "prefect-home")
+        live_in(house, patch)
+        trust_the_client(patch)
+        with serving(folder / "prefect") as url, served_by(url):
+            try:
+                return list(run_nights(house, folder, patch))
+            finally:
+                end_all(house)
