@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, ClaimSource, Metric, RequestSeries
@@ -81,6 +81,7 @@ def printed(claim: Claim) -> Claim:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(loads())
+@example(long_enough(load_of("SmolLM2-135M", "MI300A", isl=32, osl=32, concurrency=1)))
 def test_no_rule_doubts_a_healthy_measurement(load: Load) -> None:
     run = simulate(load)
 
