@@ -7,7 +7,7 @@ run counts as lost only if its lock is free and the server still lists it as run
 leaves its final state in the lock's file.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,6 +32,7 @@ from infra.processes.liveness import dead_names, keep_text, liveness_lock, read_
 UNFINISHED = (StateType.RUNNING, StateType.CANCELLING)
 # A worker marks a run as crashed whose process it lost; what the run itself has left is more exact.
 WITHOUT_END = (*UNFINISHED, StateType.CRASHED)
+WORKER_LABEL = "prefect.worker.name"  # of each run that a worker has taken
 STARTS_WITHIN = timedelta(minutes=10)  # a worker starts a process in seconds, on a busy computer in a minute
 
 
@@ -105,6 +106,32 @@ def schedule_again(now: datetime) -> list[str]:
                 client.set_flow_run_state(run.id, Scheduled(scheduled_time=run.expected_start_time), force=True)
                 again.append(f"flow run {run.name} was taken by a worker that never started it: it is scheduled again")
     return again
+
+
+def report_lost_runs(data: Path, worker: str, running: Collection[str]) -> list[str]:
+    """Report the runs of a worker that was killed whose processes do not run either; return a sentence for each.
+
+    What was taken and not started is scheduled again at once. A run without a lock, such as a reap, is marked as
+    crashed; one with a lock is left to the next reap, which also sends a message. A run that the worker took in the
+    very moment of its end has no label yet and waits for that reap, too.
+    """
+    others = {*running, *dead_names(data.absolute())}
+    unfinished = FlowRunFilter(
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PENDING, *UNFINISHED])),
+        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
+    )
+    found = []
+    with get_client(sync_client=True) as client:
+        for run in client.read_flow_runs(flow_run_filter=unfinished):
+            if run.labels.get(WORKER_LABEL) != worker or str(run.id) in others:
+                continue
+            if run.state_type == StateType.PENDING:
+                client.set_flow_run_state(run.id, Scheduled(scheduled_time=run.expected_start_time), force=True)
+                found.append(f"flow run {run.name} was taken by a worker that was killed: it is scheduled again")
+            else:
+                client.set_flow_run_state(run.id, Crashed(message="its worker and its process were killed"), force=True)
+                found.append(f"flow run {run.name} is marked as crashed: its process was killed with its worker")
+    return found
 
 
 def _final_state(data: Path, run_id: str) -> FinalState | None:

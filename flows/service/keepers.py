@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+import psutil
+
 from bench.errors import ServerStartError
 from flows.service.parts import CHECKOUT, MARK, Part, Service
 from infra.clock import SystemClock, poll
@@ -14,6 +16,7 @@ from infra.processes import detached
 
 RECORDED_S = 10.0  # for a process that was started until its pid file is there
 STOP_PATIENCE_S = 60.0  # a night that is stopped releases its machine in this time
+RUN = "PREFECT__FLOW_RUN_ID"  # in the environment that a worker gives to the process of a run
 _RUNS = ("running", "degraded")
 _SYSTEMCTL = ("systemctl", "--user")
 
@@ -167,6 +170,21 @@ def environment_file(part: Part) -> str:
 def end_worker_processes(service: Service) -> None:
     """End a worker and its runs, such as those of a worker that was killed; the watchdogs of leases are not marked."""
     detached.end(detached.marked(str(service.data), MARK), STOP_PATIENCE_S)
+
+
+def end_left_worker(service: Service) -> set[str]:
+    """End a worker that was left; return the ids of the flow runs whose processes go on without their worker."""
+    runs = {process: _run_of(process) for process in detached.marked(str(service.data), MARK)}
+    detached.end([process for process, run in runs.items() if run is None], STOP_PATIENCE_S)
+    return {run for run in runs.values() if run is not None}
+
+
+def _run_of(process: psutil.Process) -> str | None:
+    """The flow run of a process; None: it is a worker's, or has exited."""
+    try:
+        return process.environ().get(RUN)
+    except psutil.Error:
+        return None
 
 
 def _word(text: str) -> str:

@@ -12,8 +12,8 @@ from bench.errors import PortInUseError, ServerStartError, UsageError
 from flows.service import postgres
 from flows.service.api import polled_at, reach
 from flows.service.deployments import deploy
-from flows.service.keepers import Detached, Keeper, end_worker_processes, keeper_of
-from flows.service.parts import HOST, Part, Service
+from flows.service.keepers import Detached, Keeper, end_left_worker, end_worker_processes, keeper_of
+from flows.service.parts import HOST, WORKER, Part, Service
 from infra.clock import SystemClock, poll
 from infra.processes.file_lock import exclusive_lock
 from infra.processes.liveness import living_names
@@ -39,8 +39,6 @@ def up(service: Service, say: Say, *, with_postgres: bool = False) -> list[str]:
         missing = [part for part in served if not _is_up(keeper, part)]
         if not keeper.is_running(worker):
             missing.append(worker)
-            if not living_names(service.data):  # a night whose worker was killed may still measure
-                end_worker_processes(service)
         for part in missing:
             keeper.stop(part)
             _require_free(part)
@@ -51,9 +49,23 @@ def up(service: Service, say: Say, *, with_postgres: bool = False) -> list[str]:
         deploy(service, say)
         began = datetime.now(UTC)
         if worker in missing:
+            _report_lost_runs(service, say)
             _start(keeper, worker, say)
         _wait_for_poll(service, keeper, worker, began)
     return [part.name for part in missing]
+
+
+def _report_lost_runs(service: Service, say: Say) -> None:
+    """Report the runs of a worker before that have no process, or the next night would wait for them.
+
+    A run whose worker was killed alone goes on: it may be about to begin, measure, or report its end.
+    """
+    from flows.dead_runs import report_lost_runs  # noqa: PLC0415 - takes seconds
+
+    running = end_left_worker(service)
+    with reach(service):
+        for sentence in report_lost_runs(service.data, WORKER, running):
+            say(sentence)
 
 
 def _make_database(service: Service, keeper: Keeper, say: Say) -> None:

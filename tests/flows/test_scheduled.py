@@ -26,9 +26,11 @@ from prefect.states import Completed, Failed, Pending, Running, Scheduled
 from pydantic import SecretStr
 
 from flows.check import find_faults
-from flows.dead_runs import STARTS_WITHIN, schedule_again
+from flows.dead_runs import STARTS_WITHIN, WORKER_LABEL, schedule_again
+from flows.service.parts import WORKER
 from flows.service.scheduled_nights import faults_of_nights, read_nights
 from infra.ledger.ledger import Intent, Ledger
+from infra.processes.liveness import FOLDER
 from infra.settings import Settings
 from tasks.server_calls import ServerCalls
 from tests.emulators.messages import Mailbox, mailbox, webhook
@@ -231,6 +233,28 @@ def test_a_run_that_was_taken_and_never_started_is_scheduled_again_for_the_time_
     assert after.state.state_details.scheduled_time == taken.expected_start_time
     assert other.state is not None
     assert other.state.is_running()
+
+
+def test_up_reports_what_a_killed_worker_left_so_that_no_later_run_waits_for_it(
+    computer: AsDocumented, api: SyncPrefectClient
+) -> None:
+    deployment = api.create_deployment(api.create_flow_from_name("left"), name="left", paused=False)
+    taken, running, locked, of_others = (api.create_flow_run_from_deployment(deployment) for _ in range(4))
+    for run in (taken, running, locked, of_others):
+        api.set_flow_run_state(run.id, Pending() if run is taken else Running(), force=True)
+        api.update_flow_run_labels(run.id, {WORKER_LABEL: "another" if run is of_others else WORKER})
+    lock = computer.home / "data" / FOLDER / str(locked.id)
+    lock.parent.mkdir(exist_ok=True)
+    lock.touch()  # of a night, which the next reap reports with a message
+
+    computer.kill("worker")
+    shown = computer.run(UP)
+
+    ended = [api.read_flow_run(run.id).state for run in (taken, running, locked, of_others)]
+    lock.unlink()
+    api.delete_deployment(deployment)
+    assert f"flow run {taken.name} was taken by a worker that was killed: it is scheduled again" in shown
+    assert [state and state.type.value for state in ended] == ["SCHEDULED", "CRASHED", "RUNNING", "RUNNING"]
 
 
 def test_what_a_check_finds_of_the_service_is_told_once(computer: AsDocumented, api: SyncPrefectClient) -> None:

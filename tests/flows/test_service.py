@@ -19,9 +19,9 @@ import pytest
 
 from bench.errors import PortInUseError, UsageError
 from flows.service.busy_database import why_postgresql
-from flows.service.keepers import Detached, Systemd, environment_file, unit_file
+from flows.service.keepers import RUN, Detached, Systemd, end_left_worker, environment_file, unit_file
 from flows.service.pages import policy, serve
-from flows.service.parts import Service
+from flows.service.parts import MARK, Service
 from flows.service.start import down, responds_in_time, up
 from infra.processes.environment import ChildEnvironment
 from infra.processes.liveness import liveness_lock
@@ -146,6 +146,21 @@ def test_a_service_is_not_stopped_under_a_flow_run(service: Service) -> None:
             down(service, silent, stop_night=False)
         assert down(service, silent, stop_night=True) == []
     assert down(service, silent, stop_night=False) == []
+
+
+def test_a_worker_that_was_left_is_ended_and_a_run_whose_worker_was_killed_goes_on(service: Service) -> None:
+    own = {MARK: str(service.data)}
+    environments = (own, {**own, RUN: "a-run"}, {**own, MARK: "another service"})
+    processes = [subprocess.Popen(["/bin/sleep", "600"], env=env) for env in environments]
+
+    running = end_left_worker(service)
+
+    exited = [process.poll() is not None for process in processes]
+    for process in processes:
+        process.kill()
+        process.wait()
+    assert running == {"a-run"}
+    assert exited == [True, False, False]
 
 
 def test_the_pages_are_served_with_a_policy_that_runs_no_script_of_a_page(pages: str) -> None:
