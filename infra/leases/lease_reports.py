@@ -1,9 +1,12 @@
 """Writes what the ledger knows of a lease into its night's folder, from which the lake is built."""
 
+from collections.abc import Collection
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from bench.errors import LedgerError
-from bench.record import LeaseAttempt, LeaseReport
+from bench.record import LeaseAttempt, LeaseReport, NightRecord
 from infra.clock import SystemClock
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Attempt, Ledger
@@ -82,6 +85,23 @@ def _attempt(attempt: Attempt) -> LeaseAttempt:
 def night_usd(data: Path, night: str) -> float:
     """What the leases of a night cost, as far as that is known."""
     return sum(lease.usd or 0.0 for lease in _reports(data, night))
+
+
+def usd_elsewhere(data: Path, night: NightRecord, here: Collection[str], now: datetime) -> float:
+    """What the leases of a night's machine have cost until now that are not `here`, by their files from a bucket.
+
+    One that was not released when its file was uploaded counts until now, and at most for the time of its lease.
+    """
+    machine, longest_s = night.suite.machine, night.suite.machine.lease_minutes * 60.0
+    paths = (store.night_folder(data, night.night) / "leases").glob("*.json")
+    usd = 0.0
+    for path in (one for one in paths if one.stem not in here):
+        with suppress(OSError, ValueError):  # the load names a file that cannot be read
+            lease = LeaseReport.model_validate_json(path.read_bytes())
+            if lease.machine == machine.name and lease.rented_at is not None:
+                open_s = min(longest_s, max(0.0, (now - lease.rented_at).total_seconds()))
+                usd += open_s / 3600 * lease.usd_per_hour if lease.usd is None else lease.usd
+    return usd
 
 
 def night_minutes(data: Path, night: str) -> float | None:

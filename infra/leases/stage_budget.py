@@ -11,6 +11,7 @@ from bench.record import NightRecord, PlannedRun
 from bench.suite.machine import hardware_of
 from catalog.read import read_catalog
 from infra.clock import SystemClock
+from infra.leases.lease_reports import usd_elsewhere
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Ledger
 from infra.ledger.stage_costs import StageBook, UnderWay
@@ -107,6 +108,7 @@ def leases_of(book: Ledger, night: NightRecord) -> list[Lease]:
 
 
 def spent_usd(book: Ledger, night: NightRecord) -> float:
-    """What the leases of a night, or of one of its machines, have cost until now."""
-    now = SystemClock().now()
-    return sum(lease.usd(now) for lease in leases_of(book, night))
+    """What the leases of a night, or of one of its machines, have cost until now, those of other computers too."""
+    now, leases = SystemClock().now(), leases_of(book, night)
+    here = {lease.lease_id for lease in leases}
+    return sum(lease.usd(now) for lease in leases) + usd_elsewhere(book.path.parent, night, here, now)

@@ -1,21 +1,23 @@
 """What a night may begin: by its budget, and by how long a stage is expected to take."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from bench.errors import BudgetError
-from bench.record import NightRecord
+from bench.record import LeaseReport, NightRecord
 from infra.bootstrap import ledger, ledger_file, stage_book
 from infra.clock import SystemClock
 from infra.leases.lease_reports import report_night
 from infra.leases.listing import lease_views
-from infra.leases.stage_budget import expected_stage_s, record_stage
+from infra.leases.stage_budget import expected_stage_s, record_stage, spent_usd
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Intent
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
+from infra.storage import store
 from warehouse.rows.lease_rows import lease_rows
 
 SUITE = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
@@ -84,6 +86,30 @@ def test_what_an_earlier_machine_of_the_night_has_cost_counts(settings: Settings
         record_stage(ledger_file(settings), night, lease.lease_id, "model"),
     ):
         pass
+
+
+def test_what_a_machine_of_this_night_has_cost_on_another_computer_counts(settings: Settings) -> None:
+    night, minutes_ago = _night(12.0), datetime.now(UTC) - timedelta(minutes=30)
+    lease = _rent(settings, night)
+    told = LeaseReport(
+        lease_id="elsewhere", cloud="digitalocean", machine_id="1", usd_per_hour=2.0, rented_at=minutes_ago
+    )
+    write = partial(store.write_json, store.lease_file(settings.data, night.night, "elsewhere"))
+    spent = partial(spent_usd, ledger(settings), night)
+    own = spent()
+
+    write(told)  # as it was when its computer died
+    assert spent() - own == pytest.approx(1.0, abs=0.01)
+    write(told.model_copy(update={"rented_at": minutes_ago - timedelta(days=9)}))
+    assert spent() - own == pytest.approx(2.0 * night.suite.machine.lease_minutes / 60, abs=0.01)
+    write(told.model_copy(update={"usd": 20.0}))
+    with (
+        pytest.raises(BudgetError, match="was not started"),
+        record_stage(ledger_file(settings), night, lease.lease_id, "model"),
+    ):
+        pass
+    write(told.model_copy(update={"usd": 20.0, "machine": "another"}))
+    assert spent() == pytest.approx(own, abs=0.01)
 
 
 def test_without_a_budget_everything_is_begun(settings: Settings) -> None:
