@@ -9,7 +9,7 @@ from bench.cost.estimate import MEASURE
 from bench.errors import HostError, LeaseError, NightbenchError, unexpected
 from bench.record import NightRecord, PlannedRun, RunRecord
 from bench.suite.command import NodePlace
-from flows.preparing import prepare_in_parallel
+from flows.models import prepare_in_parallel
 from flows.rental import Rental
 from flows.serving import Started
 from infra.agent.operations import MachinePaths

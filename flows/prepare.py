@@ -9,8 +9,8 @@ from bench.errors import NightbenchError
 from bench.machine_nights import machine_nights
 from bench.record import NightRecord
 from flows.defaults import DEFAULT, rented
+from flows.models import prepare_in_parallel
 from flows.night_hooks import release_leftovers
-from flows.preparing import prepare_in_parallel
 from flows.rental import Rental, release_at_end
 from infra.bootstrap import ledger_file
 from infra.clouds.cloud import Snapshot
