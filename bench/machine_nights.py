@@ -6,6 +6,9 @@ What a machine hands back beside the results of its own night is refused.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
+
+from pydantic import AwareDatetime
 
 from bench.frozen import StoredValue
 from bench.record import NightRecord, PlannedRun
@@ -19,6 +22,17 @@ class RefusedResults(StoredValue):
     lease_id: str
     count: int
     names: tuple[str, ...]
+
+
+class LeasePlan(StoredValue):
+    """The night of one machine as a lease runs it, on the kind that was rented: each lease has a file of its own.
+
+    Leases of several computers change the same plan, each for its machine; so none of them overwrites another's change.
+    """
+
+    lease_id: str
+    began_at: AwareDatetime
+    night: NightRecord
 
 
 def machine_nights(night: NightRecord) -> tuple[NightRecord, ...]:
@@ -64,6 +78,12 @@ def with_machine_night(night: NightRecord, part: NightRecord) -> NightRecord:
     of_part = {run.order: run for run in part.runs}
     runs = tuple(of_part.get(run.order, run) for run in night.runs)
     return night.model_copy(update={"runs": runs, "suite": _with_kind(night.suite, machine.name, machine)})
+
+
+def with_lease_plans(night: NightRecord, plans: Iterable[LeasePlan]) -> NightRecord:
+    """The night as its leases ran it; of one machine's leases the last decides."""
+    in_turn = sorted(plans, key=lambda plan: (plan.began_at, plan.lease_id))
+    return reduce(with_machine_night, (plan.night for plan in in_turn), night)
 
 
 def _with_kind(suite: Suite, name: str | None, now: Machine) -> Suite:

@@ -47,7 +47,7 @@ def require_listed(settings: Settings, suite: Path, target: str, resume: str | N
         if Path(resume).name != resume:
             raise UsageError(f"resume {resume!r} is not the name of a night, such as 2026-03-01T010000Z")
         target = store.read_night(settings.data, resume).target
-    _require_target(settings, target)
+    require_target(settings, target)
 
 
 def _require_folder(settings: Settings, suite: Path) -> None:
@@ -59,7 +59,8 @@ def _require_folder(settings: Settings, suite: Path) -> None:
         )
 
 
-def _require_target(settings: Settings, target: str) -> None:
+def require_target(settings: Settings, target: str) -> None:
+    """Raise UsageError where the settings do not list this target for deployed runs."""
     given = settings.deployed_targets
     listed = {planned_target(one).name for one in ((LOCAL, *RENTED) if given is None else given)}
     if planned_target(target).name not in listed:

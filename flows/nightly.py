@@ -12,12 +12,7 @@ from uuid import UUID
 from prefect import flow, get_run_logger
 
 from bench.cost.estimate import CANARY, CONTROL
-from bench.errors import (
-    BudgetError,
-    EngineBuildError,
-    ModelError,
-    NoSpaceError,
-)
+from bench.errors import BudgetError, EngineBuildError, ModelError, NoSpaceError
 from bench.night_steps import server_steps
 from bench.record import NightRecord, PlannedRun
 from flows.added_repeats import with_added_repeat, with_due_repeats
@@ -36,6 +31,7 @@ from flows.nodes import measure_on_nodes, prepare_with_others, rent_others, with
 from flows.notifying import notify_of_night
 from flows.rental import release_at_end
 from flows.serving import Started, leave_server, profile_scenarios, require_fit, start_server, with_failed_starts
+from flows.spread.elsewhere import is_spread, require_means, run_elsewhere
 from flows.suspects import measure_suspects
 from infra.agent.operations import MachinePaths
 from infra.bootstrap import ledger_file
@@ -128,6 +124,7 @@ def whole_night(settings: Settings, asked: NightRequest) -> LoadSummary:
     with notify_of_night(settings, f"{suite} on {asked.target}", get_run_logger().warning) as notice:
         if is_deployed():
             require_listed(settings, suite, asked.target, asked.resume)
+            require_means(settings)
         with hold_machine(settings, asked.target, asked.resume, wait=asked.wait) as name_night:
             night = plan_night(suite, asked.target, **asked.choices())
             name_night(night)
@@ -166,7 +163,8 @@ def try_machines(settings: Settings, night: NightRecord, progress: UUID, *, wait
         outcome = benchmark_machine(part, progress, wait, return_state=True).result(raise_on_failure=False)
         return outcome if isinstance(outcome, BaseException) else None
 
-    return run_machines(settings, night, benchmark)
+    elsewhere = partial(run_elsewhere, settings, progress=progress)
+    return run_machines(settings, night, elsewhere if is_spread(settings, night) else benchmark)
 
 
 @night_task("machine for {night.night}", shown="machine for {night.night} on {night.target}", is_stage=False)

@@ -43,6 +43,7 @@ class Settings(StorageSettings):
     # Of runs that are started through a deployment: whoever reaches Prefect's API chooses their parameters.
     # The only targets; also the only URLs with the key. None: this computer and every cloud.
     deployed_targets: Annotated[tuple[str, ...] | None, NoDecode] = None
+    spread: bool = False  # give each machine of a deployed night to whichever worker takes it
     deployed_suites: Path | None = None  # a folder of suites besides the checkout's
     service_port: int = Field(default=4200, ge=1, le=65535)  # of Prefect's server, where `nightbench up` starts it
     pages_port: int = Field(default=4280, ge=1, le=65535)  # of the pages that `nightbench up` serves

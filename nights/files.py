@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from bench.client_error.calibration import CalibrationTable
 from bench.engines.profile_record import ProfileRecord
 from bench.machine.canary import CanaryRecord
-from bench.machine_nights import RefusedResults
+from bench.machine_nights import LeasePlan, RefusedResults
 from bench.night_progress import StageTimes
 from bench.record import FailedStart, LeaseReport, LmEvalRecord, NightEnd, NightRecord, RunRecord, Uploads
 from bench.repeats import NightPrecision
@@ -68,6 +68,15 @@ LEASES = NightFile(
     LeaseReport,
     "the ledger",
     "when a lease begins or ends",
+)
+LEASE_PLANS = NightFile(
+    "plans/<lease>.json",
+    rf"plans/{_LEASE}\.json",
+    "of a night over several machines, the plan of one as this lease runs it",
+    LeasePlan,
+    "renting",
+    "when the machine is there and its kind is known",
+    is_loaded=False,
 )
 CANARIES = NightFile(
     "canaries/<lease>-<position>.json",
@@ -159,6 +168,7 @@ STAGES = NightFile(
 FILES: tuple[NightFile, ...] = (
     PLAN,
     LEASES,
+    LEASE_PLANS,
     CANARIES,
     REFUSED,
     NightFile(

@@ -10,7 +10,7 @@ from prefect import Task, get_run_logger
 from prefect.client.schemas.objects import State, TaskRun
 
 from bench.errors import LeaseError, LedgerError, MachineUnfitError, NightbenchError
-from bench.machine_nights import machine_night, with_machine_night
+from bench.machine_nights import LeasePlan, machine_night, with_machine_night
 from bench.night_progress import Released, Rented
 from bench.plan import on_kind
 from bench.record import NightRecord
@@ -48,6 +48,7 @@ from infra.settings import Settings
 from infra.storage import store
 from tasks.progress import STREAM
 from tasks.task import night_task
+from tasks.upload import upload_runs
 from tasks.volumes import label_of, release_volume
 
 _REWRITING = threading.Lock()  # of a night's plan, by the threads of its machines
@@ -201,7 +202,12 @@ def as_rented(settings: Settings, night: NightRecord, lease: Lease) -> NightReco
             say = get_run_logger().warning
             say("measuring on %s, not on the planned kind: its scenarios get ids of their own", kind)
             store.write_json(store.night_file(data, night.night), changed)
-    return machine_night(changed, name)
+    rented = machine_night(changed, name)
+    if name is not None:
+        plan = LeasePlan(lease_id=lease.lease_id, began_at=SystemClock().now(), night=rented)
+        store.write_json(store.lease_plan_file(data, night.night, lease.lease_id), plan)
+        upload_runs(settings, night.night, is_machine_rented=True)  # a night that waits elsewhere knows of it at once
+    return rented
 
 
 def can_be_replaced(night: NightRecord) -> bool:

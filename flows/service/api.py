@@ -22,12 +22,13 @@ def reach(service: Service) -> "Iterator[SyncPrefectClient]":
         yield client
 
 
-def polled_at(client: "SyncPrefectClient") -> datetime | None:
-    """When a worker of our pool last polled for work; None if none has, or there is no pool."""
+def polled_at(client: "SyncPrefectClient", name: str | None = None) -> datetime | None:
+    """When a worker of our pool, or the one of this name, last polled for work; None if there is none."""
     from prefect.exceptions import ObjectNotFound  # noqa: PLC0415
 
     try:
         workers = client.read_workers_for_work_pool(POOL)
     except ObjectNotFound:
         return None
-    return max(filter(None, (worker.last_heartbeat_time for worker in workers)), default=None)
+    meant = [worker for worker in workers if name in {None, worker.name}]
+    return max(filter(None, (worker.last_heartbeat_time for worker in meant)), default=None)

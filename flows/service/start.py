@@ -176,7 +176,7 @@ def _wait_for_poll(service: Service, keeper: Keeper, worker: Part, since: dateti
 
         def has_polled() -> bool:
             _require_running(keeper, worker)
-            polled = polled_at(client)
+            polled = polled_at(client, WORKER)
             return polled is not None and polled >= since
 
         if not poll(SystemClock(), POLL_S, has_polled, READY_S):

@@ -9,7 +9,7 @@ from flows.service import faults
 from flows.service.api import polled_at, reach
 from flows.service.busy_database import why_postgresql
 from flows.service.keepers import keeper_of
-from flows.service.parts import Part, Service
+from flows.service.parts import WORKER, Part, Service
 from flows.service.scheduled_nights import ScheduledNight, faults_of_nights, read_nights
 from flows.service.start import responds_in_time
 from flows.service.views import OpenLease, SeriesAge, SuiteAge
@@ -56,7 +56,7 @@ def read_status(service: Service, now: datetime | None = None) -> Status:
     polled, nights = None, list[ScheduledNight]()
     if parts.get("server") == "running":
         with reach(service) as client:
-            polled, listed = polled_at(client), read_nights(client, now)
+            polled, listed = polled_at(client, WORKER), read_nights(client, now)
         nights = listed or []
         found += [*faults_of_nights(listed, now), *faults.of_worker(parts["worker"], polled, now)]
     leases = tuple(_open_lease(lease, now) for lease in ledger(service.settings).open_leases())

@@ -1,9 +1,11 @@
 """Copies nights to the bucket that the settings name, and back."""
 
+import logging
 from functools import partial
 
 from bench.errors import UsageError
 from bench.record import NightRecord
+from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
@@ -11,6 +13,9 @@ from infra.storage.fetch import Fetched, fetch_night
 from infra.storage.object_store import ObjectStore
 from infra.storage.upload import missing, upload_runs
 from nights.bucket import BucketLocation
+from nights.durable import make_folder
+
+LOG = logging.getLogger("nightbench")
 
 
 def bucket_location(settings: Settings) -> BucketLocation | None:
@@ -38,8 +43,16 @@ def nights_in_bucket(settings: Settings) -> list[str]:
 
 
 def fetch(settings: Settings, night: str) -> Fetched:
-    """Download what is missing here of a night or changed in the bucket; return what that was."""
-    return fetch_night(ObjectStore(require_bucket_location(settings)), settings.data, night)
+    """Download what is missing here of a night or changed in the bucket; return what that was.
+
+    Two at once follow each other. Leases of several computers may each have changed the plan for their own machine.
+    """
+    bucket, runs = ObjectStore(require_bucket_location(settings)), settings.data / "runs"
+    make_folder(runs)
+    with exclusive_lock(runs / ".fetch.lock", LOG.info, "fetching a night"):
+        fetched = fetch_night(bucket, settings.data, night)
+        store.merge_lease_plans(settings.data, night)
+    return fetched
 
 
 def find_night(settings: Settings, night: str, say: Say) -> NightRecord:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 from bench import remaining
 from bench.engines.profile_record import ProfileRecord
 from bench.errors import NoSpaceError, UnreadableResultError, UsageError
+from bench.machine_nights import LeasePlan, with_lease_plans
 from bench.manifest import MANIFEST, manifest_text, parse_manifest
 from bench.record import LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.search.probe import Probe
@@ -58,6 +59,11 @@ def profile_folder(data: Path, night: str, scenario_id: str) -> Path:
 def lease_file(data: Path, night: str, lease_id: str) -> Path:
     """The file of one of a night's leases and its cost."""
     return night_folder(data, night) / "leases" / f"{lease_id}.json"
+
+
+def lease_plan_file(data: Path, night: str, lease_id: str) -> Path:
+    """The file of the plan that a lease runs, of a night over several machines."""
+    return night_folder(data, night) / "plans" / f"{lease_id}.json"
 
 
 def canary_file(data: Path, night: str, lease_id: str, position: str) -> Path:
@@ -133,6 +139,27 @@ def read_night(data: Path, night: str) -> NightRecord:
         raise UsageError(f"night {night!r} is not in {data / 'runs'}; the newest nights there: {known}") from error
     except ValidationError as error:
         raise UnreadableResultError(f"{path} is not a valid plan of a night: {error.errors()[0]['msg']}") from error
+
+
+def merge_lease_plans(data: Path, night: str) -> None:
+    """Rewrite the plan of a night over several machines as its leases ran it, if that differs.
+
+    Raises UnreadableResultError where one of them is not valid.
+    """
+    planned, paths = read_night(data, night), files.files_in(night_folder(data, night), files.LEASE_PLANS)
+    merged = with_lease_plans(planned, [_read_lease_plan(path, night) for path in paths])
+    if merged != planned:
+        write_json(night_file(data, night), merged)
+
+
+def _read_lease_plan(path: Path, night: str) -> LeasePlan:
+    try:
+        plan = LeasePlan.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise UnreadableResultError(f"{path} is not a valid plan of a lease: {error.errors()[0]['msg']}") from error
+    if plan.night.night != night:
+        raise UnreadableResultError(f"{path} is of night {plan.night.night!r}: move it away")
+    return plan
 
 
 def nights(data: Path) -> list[str]:

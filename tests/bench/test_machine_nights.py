@@ -1,10 +1,19 @@
 """A night over several machines as nights of one machine each, and back."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
 
 import pytest
 
-from bench.machine_nights import machine_night, machine_nights, machine_of, shares_of, with_machine_night
+from bench.machine_nights import (
+    LeasePlan,
+    machine_night,
+    machine_nights,
+    machine_of,
+    shares_of,
+    with_lease_plans,
+    with_machine_night,
+)
 from bench.plan import on_kind, plan_runs
 from bench.record import MachineEnd, NightEnd, NightRecord
 from bench.suite.machine import Machine
@@ -88,6 +97,26 @@ def test_another_kind_of_one_machine_changes_its_runs_only() -> None:
     assert kinds == [*4 * ["gpu-mi300x1-192gb"], "gpu-h200x1-141gb", *3 * ["gpu-h100x1-80gb"]]
     assert [machine.kind for machine in changed.suite.machines] == ["gpu-mi300x1-192gb", "gpu-h100x1-80gb"]
     assert machine_night(changed, "mi300x") == machine_night(whole, "mi300x")
+
+
+def test_leases_of_several_computers_change_one_plan_each_for_its_machine_and_the_last_of_a_machine_decides() -> None:
+    whole, began_at = night(suite()), datetime(2026, 11, 23, 3, tzinfo=UTC)
+    kinds = {"a": ("mi300x", "gpu-mi325x1-256gb"), "b": ("h200", "gpu-h100x1-80gb"), "c": ("h200", "gpu-b200x1-180gb")}
+    plans = [
+        LeasePlan(
+            lease_id=lease,
+            began_at=began_at + timedelta(hours=hour),
+            night=on_kind(machine_night(whole, name), kind, []),
+        )
+        for hour, (lease, (name, kind)) in enumerate(kinds.items())
+    ]
+
+    merged = [with_lease_plans(whole, some) for some in permutations(plans)]
+
+    assert [machine.kind for machine in merged[0].suite.machines] == ["gpu-mi325x1-256gb", "gpu-b200x1-180gb"]
+    assert {run.scenario.machine.kind for run in merged[0].runs} == {"gpu-mi325x1-256gb", "gpu-b200x1-180gb"}
+    assert merged == [merged[0]] * len(merged)
+    assert with_lease_plans(merged[0], plans) == merged[0]
 
 
 @pytest.mark.parametrize("prices", [{"a": 2.0, "b": 6.0}, {"b": 6.0}, {}])

@@ -43,12 +43,12 @@ def deploy(home: Path, url: str) -> None:
 
 
 @contextmanager
-def working(home: Path, url: str, settings: Mapping[str, str]) -> Iterator[Service]:
+def working(home: Path, url: str, settings: Mapping[str, str], *more: str) -> Iterator[Service]:
     """A worker elsewhere than in the checkout: what it needs to know is in its environment."""
     home.mkdir()
     ours = {name: value for name, value in settings.items() if name.startswith("NIGHTBENCH_")}
     env = {**environment(home, url), **ours, "NIGHTBENCH_HOME": str(ROOT), "PREFECT_WORKER_QUERY_SECONDS": "2"}
-    service = start(home, ["worker", "start", "--pool", "nightbench"], env)
+    service = start(home, ["worker", "start", "--pool", "nightbench", *more], env)
     try:
         yield service
     finally:

@@ -18,6 +18,8 @@ from prefect.states import Cancelling
 from bench.errors import BadRunsError, UsageError
 from flows.end_state import is_at_its_end
 from flows.nightly import nightly
+from flows.service.api import polled_at
+from flows.service.parts import WORKER
 from flows.service.scheduled_nights import faults_of_nights, read_nights
 from infra.no_telemetry import QUIET
 from tests.flows.conftest import NightFixture
@@ -39,6 +41,8 @@ CRONS = [
     ("site/site", "45 12 * * *"),
 ]
 OFF = {"weekly-aa/weekly-aa"}  # costs two nights
+NAMES = [*(name for name, _cron in CRONS), "machine-night/machine-night"]
+HEARTBEATS = {"machine-night/machine-night": {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}}
 
 
 @pytest.fixture
@@ -222,7 +226,7 @@ def test_two_nights_wait_for_each_other(api: SyncPrefectClient) -> None:
     assert deployment.global_concurrency_limit is None  # its lease ends a night whose server is lost for minutes
 
 
-@pytest.mark.parametrize("name", [name for name, _cron in CRONS])
+@pytest.mark.parametrize("name", NAMES)
 def test_no_path_of_the_deploying_computer_is_deployed(api: SyncPrefectClient, name: str) -> None:
     deployment = api.read_deployment_by_name(name)
 
@@ -231,9 +235,21 @@ def test_no_path_of_the_deploying_computer_is_deployed(api: SyncPrefectClient, n
     assert str(ROOT) not in deployment.model_dump_json()
 
 
-@pytest.mark.parametrize("name", [name for name, _cron in CRONS])
+@pytest.mark.parametrize("name", NAMES)
 def test_no_deployed_run_talks_to_anybody(api: SyncPrefectClient, name: str) -> None:
     given = api.read_deployment_by_name(name).job_variables["env"]
 
     # What is set for the server alone says nothing to a run.
-    assert given == {key: value for key, value in QUIET.items() if not key.startswith("PREFECT_SERVER_")}
+    quiet = {key: value for key, value in QUIET.items() if not key.startswith("PREFECT_SERVER_")}
+    assert given == quiet | HEARTBEATS.get(name, {})
+
+
+def test_a_worker_on_another_computer_does_not_stand_for_the_one_of_this_service(api: SyncPrefectClient) -> None:
+    began, path = datetime.now(UTC) - timedelta(minutes=1), {"work_pool_name": "nightbench"}
+
+    api.request("POST", "/work_pools/{work_pool_name}/workers/heartbeat", path_params=path, json={"name": "further"})
+
+    polled = polled_at(api)
+    assert polled is not None
+    assert polled > began
+    assert polled_at(api, WORKER) is None

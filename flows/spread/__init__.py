@@ -1,0 +1,1 @@
+"""A night whose machines are flow runs of their own, on whichever worker takes them."""
