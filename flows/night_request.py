@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 
-class Choices(TypedDict):
-    """The parameters of a plan."""
+class Options(TypedDict):
+    """The parameters of a plan that a resumed night cannot have."""
 
-    poc: bool
-    resume: str | None
     force: bool
     apply_rules: bool
+    machine: str | None
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,8 @@ class NightRequest:
     wait: bool = False
     force: bool = False
     apply_rules: bool = False
+    machine: str | None = None
 
-    def choices(self) -> Choices:
-        """The parameters of its plan."""
-        return {"poc": self.poc, "resume": self.resume, "force": self.force, "apply_rules": self.apply_rules}
+    def options(self) -> Options:
+        """The parameters of its plan that a resumed night cannot have."""
+        return {"force": self.force, "apply_rules": self.apply_rules, "machine": self.machine}

@@ -77,6 +77,7 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     wait: bool = False,
     force: bool = False,
     apply_rules: bool = False,
+    machine: str | None = None,
 ) -> LoadSummary:
     """Run a whole night and return what was loaded; runs that were measured are loaded even if the machine failed.
 
@@ -92,14 +93,15 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
         wait: Wait while another night measures on this machine; otherwise this night fails at once
         force: Run a suite that cannot be served on its machine, as far as the catalogue knows; its records say so
         apply_rules: Apply the fixes that the engine's rules name; the scenarios then have other ids
+        machine: Measure only this machine of the suite, such as the host of your own that is the target
 
     """
-    refuse_forced_resume(resume, force=force, apply_rules=apply_rules)
+    refuse_forced_resume(resume, force=force, apply_rules=apply_rules, machine=machine)
     settings = Settings()
     late = why_skipped(settings)
     if late is not None:
         return skipped(late)
-    asked = NightRequest(*choose(settings, suite, target), poc, resume, wait, force, apply_rules)
+    asked = NightRequest(*choose(settings, suite, target), poc, resume, wait, force, apply_rules, machine)
     if is_deployed():
         end_prefects_thread_at_exit()
 
@@ -126,7 +128,7 @@ def whole_night(settings: Settings, asked: NightRequest) -> LoadSummary:
             require_listed(settings, suite, asked.target, asked.resume)
             require_means(settings)
         with hold_machine(settings, asked.target, asked.resume, wait=asked.wait) as name_night:
-            night = plan_night(suite, asked.target, **asked.choices())
+            night = plan_night(suite, asked.target, poc=asked.poc, resume=asked.resume, **asked.options())
             name_night(night)
             tag_with_night(night.night)
             notice.night = night

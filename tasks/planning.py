@@ -66,6 +66,7 @@ def plan_night(  # noqa: PLR0913 - what the form of a run asks
     resume: str | None,
     force: bool = False,
     apply_rules: bool = False,
+    machine: str | None = None,
 ) -> NightRecord:
     """Plan a new night and write the plan, or read that of the night to resume."""
     store.require_space(settings.data, settings.min_free_gib)
@@ -74,7 +75,7 @@ def plan_night(  # noqa: PLR0913 - what the form of a run asks
         _require_means(settings, night)
         store.begin_again(settings.data, resume)
         return night
-    night = make_night(suite, target, poc=poc, force=force, apply_rules=apply_rules)
+    night = make_night(suite, target, poc=poc, force=force, apply_rules=apply_rules, machine=machine)
     require_expectations(night)
     if not poc:
         lock = read_lock(suite)

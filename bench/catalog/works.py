@@ -26,8 +26,9 @@ class WorkTable(CsvRow):
     """A table of a work, with the table of a suite's report that has its rows again.
 
     `source` is where the table is printed. `machine_rows` counts the rows that run again on machines that a cloud
-    offers, `local_rows` those that run on this computer, in miniature or simulated. `lacks` names what is missing:
-    columns of the published table, or the reason why rows do not run again.
+    offers, `own_rows` further ones that need a host of your own, `local_rows` those that run on this computer, in
+    miniature or simulated. `lacks` names what is missing: columns of the published table, or the reason why rows do not
+    run again.
     """
 
     KEY: ClassVar = ("work", "number")
@@ -38,6 +39,7 @@ class WorkTable(CsvRow):
     kind: RowKind
     rows: Count
     machine_rows: Count
+    own_rows: Count
     local_rows: Count
     suite: str | None  # None: no suite has it
     report: str | None  # the title of a table in the suite's report

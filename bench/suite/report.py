@@ -54,6 +54,9 @@ class ReportTable(Frozen):
     without: tuple[str, ...] = Field(default=(), strict=False)  # the names of scenarios that it leaves out
     # More GPUs or kinds of machines of the catalogue beside the suite's, for `specifications` and `memory_fit`.
     machines: tuple[str, ...] = Field(default=(), strict=False)
+    models: tuple[str, ...] = Field(default=(), strict=False)  # more models of the catalogue, for `memory_fit`
+    # Tokens of the one request that must fit beside the weights, for `memory_fit`; without it: the longest scenario's.
+    context_tokens: int | None = Field(default=None, ge=1)
     # Columns of the table of measurements, and total_throughput_tok_per_s and success_share.
     metrics: tuple[str, ...] = Field(default=("output_throughput_tok_per_s",), strict=False, min_length=1)
     # Terms beside the load: columns of the table of measurements, keys of a scenario, or flags such as --max-num-seqs.

@@ -46,7 +46,9 @@ class Target:
 
     def leased(self, machine: Machine) -> Machine:
         """Return the machine to lease for a suite with this [machine] table."""
-        return machine if self.kind is None else Machine(kind=self.kind, lease_minutes=machine.lease_minutes)
+        if self.kind is None:
+            return machine
+        return Machine(name=machine.name, kind=self.kind, lease_minutes=machine.lease_minutes)
 
 
 @lru_cache(maxsize=64)

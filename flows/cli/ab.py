@@ -9,6 +9,7 @@ import typer
 from bench.errors import BadRunsError
 from flows.cli.arguments import AcceptRiskFlag, JsonFlag, SuiteArgument, TargetOption, examples, read_settings
 from flows.ending import exit_code_of, handle_stop_signals
+from flows.night_request import NightRequest
 from flows.show import console
 
 commands = typer.Typer()
@@ -65,7 +66,7 @@ def _night(data: Path, suite: Path, target: str) -> str:
 
     handle_stop_signals(data)
     try:
-        return run_nightly(suite, target, None, {}, plain=True)
+        return run_nightly(NightRequest(str(suite), target), plain=True)
     except BadRunsError as bad:
         return bad.night
     except (KeyboardInterrupt, SystemExit) as stop:

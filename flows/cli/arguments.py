@@ -16,6 +16,10 @@ TargetOption = Annotated[
     str, typer.Option(help="Where to measure: local, digitalocean, ssh:user@host[:port], or the URL of a server.")
 ]
 PocFlag = Annotated[bool, typer.Option("--poc", help="Run only the first scenario, once.")]
+MachineOption = Annotated[
+    str | None,
+    typer.Option(help="Measure only this machine of the suite, such as the host of your own that --target names."),
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ApplyRulesFlag = Annotated[
     bool,

@@ -3,6 +3,7 @@
 import gc
 import os
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from flows.cli.arguments import (
     AcceptRiskFlag,
     ApplyRulesFlag,
     JsonFlag,
+    MachineOption,
     PocFlag,
     SuiteArgument,
     TargetOption,
@@ -21,12 +23,12 @@ from flows.cli.arguments import (
     read_settings,
 )
 from flows.ending import exit_code_of, handle_stop_signals
+from flows.night_request import NightRequest
 from flows.show import console
 from tasks.progress import STREAM
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from bench.record import NightRecord
     from bench.suite.target import Target
     from infra.settings import Settings
 
@@ -48,6 +50,7 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
         bool, typer.Option("--force", help="Run a suite whose model or load does not fit its machine; records say so.")
     ] = False,
     apply_rules: ApplyRulesFlag = False,
+    machine: MachineOption = None,
     accept_risk: AcceptRiskFlag = False,
     plain: Annotated[
         bool, typer.Option("--plain", help="Print a line for each stage, also on a terminal, in place of a live view.")
@@ -61,16 +64,16 @@ def run(  # noqa: PLR0913, PLR0917 - each option is an argument
     from infra.storage import store  # noqa: PLC0415
 
     settings = read_settings(accept_risk=accept_risk)
-    where = _checked_target(settings, suite, target, resume, poc=poc, force=force, apply_rules=apply_rules)
+    asked = NightRequest(str(suite), target, poc, resume, wait, force, apply_rules, machine)
+    where = _checked_target(settings, asked)
     if where.is_here and not wait:
         MachineLock(settings.machine_lock, settings.data).require_free()  # before Prefect starts
     _require_folders(settings)
     known = set(store.nights(settings.data))
     handle_stop_signals(settings.data)
     exit_code = 0
-    decided = {"poc": poc, "wait": wait, "force": force, "apply_rules": apply_rules}
     try:
-        night = run_nightly(suite, where.name, resume, decided, plain=plain)
+        night = run_nightly(replace(asked, target=where.name), plain=plain)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error(f"stopped; {_how_to_resume(settings, resume or known)}")
         raise typer.Exit(exit_code_of(stop)) from stop
@@ -93,7 +96,7 @@ def _require_folders(settings: "Settings") -> None:
     require_writable(prefect_home, "PREFECT_HOME")
 
 
-def run_nightly(suite: Path, target: str, resume: str | None, decided: "Mapping[str, bool]", *, plain: bool) -> str:
+def run_nightly(asked: NightRequest, *, plain: bool) -> str:
     """Run the flow and return the name of its night, on the server that PREFECT_API_URL names or a temporary one."""
     from flows.show.night_view import night_view  # noqa: PLC0415
 
@@ -110,24 +113,23 @@ def run_nightly(suite: Path, target: str, resume: str | None, decided: "Mapping[
 
             gc.freeze()
             gc.enable()
-        flow = partial(nightly, suite=str(suite), target=target, resume=resume, **decided)
+        flow = partial(nightly, **asdict(asked))
         return loaded(outcome_without_server(flow)).night
 
 
-def _checked_target(  # noqa: PLR0913 - each option is an argument
-    settings: "Settings", suite: Path, target: str, resume: str | None, *, poc: bool, force: bool, apply_rules: bool
-) -> "Target":
+def _checked_target(settings: "Settings", asked: NightRequest) -> "Target":
     """The target of a night; raises before Prefect starts where it is unknown or the suite cannot be run."""
     from infra.bootstrap import known_target, require_second_net  # noqa: PLC0415
     from infra.loadgen.suite_file import refuse_forced_resume, require_runnable  # noqa: PLC0415
 
-    refuse_forced_resume(resume, force=force, apply_rules=apply_rules)
-    if resume is None:
-        require_runnable(suite, target, poc=poc, force=force, apply_rules=apply_rules)
+    options, target = asked.options(), asked.target
+    refuse_forced_resume(asked.resume, **options)
+    if asked.resume is None:
+        require_runnable(Path(asked.suite), target, poc=asked.poc, **options)
     else:
         from infra.storage.bucket import find_night  # noqa: PLC0415
 
-        target = find_night(settings, resume, console.progress).target
+        target = find_night(settings, asked.resume, console.progress).target
     where = known_target(settings, target)
     require_second_net(settings, where.name)
     return where
@@ -173,6 +175,7 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
         bool, typer.Option("--full", help="Print every scenario; otherwise one line for a hundred of many.")
     ] = False,
     apply_rules: ApplyRulesFlag = False,
+    machine: MachineOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Print the runs of a night in order, with the expected time and cost of each stage. Rents and writes nothing.
@@ -180,7 +183,6 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     Prices come from the cloud if a token is set, otherwise from the suite's lock or the catalogue, with their date. A
     host of your own is not contacted: the plan lists its requirements, and the night checks them.
     """
-    from bench.suite.pins import moving_references  # noqa: PLC0415
     from flows.show.plan import show_plan  # noqa: PLC0415
     from infra.bootstrap import (  # noqa: PLC0415
         clouds,
@@ -201,26 +203,41 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     settings = read_settings()
     where = planned_target(target)
     target = where.name
-    night = make_night(suite, target, poc=poc, is_draft=True, apply_rules=apply_rules)
+    night = make_night(suite, target, poc=poc, is_draft=True, apply_rules=apply_rules, machine=machine)
     require_expectations(night)
     require_releases(night.suite, where, settings)
     lock = read_lock(suite)
     prices = () if lock is None else lock.prices
     night = night if poc else plan_repeats(settings, night, prices)
     expected = forecast_night(settings, night, clouds(settings).get(target), download_mb_per_s, prices)
-    unpinned = [
-        f"{key} = {reference!r} is not pinned: run `nightbench pin {suite}` before the night"
-        for key, reference in moving_references(night.suite).items()
-    ]
-    minutes = max(machine.lease_minutes for machine in night.suite.machines)
+    minutes = max(one.lease_minutes for one in night.suite.machines)
     unguarded = why_refused_unguarded(settings, target, minutes, expected.usd_per_hour)
     usd_max = sum(one.forecast.usd_max or 0.0 for one in expected.machines)
     over_month = spending_of_month(settings).why_exceeded(usd_max)
     whys = filter(None, (why_unreachable(settings, where), unguarded, over_month))
     refused = [f"the night would be refused: {why}" for why in whys]
     dies = if_computer_dies(settings, target, minutes, expected.usd_per_hour)
-    expected = expected.with_doubts((*unpinned, *refused, *([] if dies is None else [dies])))
+    doubts = (*_unpinned(night, suite), *refused, *([] if dies is None else [dies]))
+    expected = expected.with_doubts((*doubts, *([] if machine else _left_to_you(suite, where))))
     show_plan(night, expected, nets(settings, target), as_json=as_json, full=full)
+
+
+def _unpinned(night: "NightRecord", suite: Path) -> list[str]:
+    """A sentence for each reference of a night that moves."""
+    from bench.suite.pins import moving_references  # noqa: PLC0415
+
+    return [
+        f"{key} = {reference!r} is not pinned: run `nightbench pin {suite}` before the night"
+        for key, reference in moving_references(night.suite).items()
+    ]
+
+
+def _left_to_you(suite: Path, where: "Target") -> list[str]:
+    """The machines of a suite that its target does not rent, in a sentence; none where it rents all."""
+    from bench.machine.of_target import left_to_you  # noqa: PLC0415
+    from infra.loadgen.suite_file import parse_suite_file  # noqa: PLC0415
+
+    return list(left_to_you(parse_suite_file(suite)[0], where))
 
 
 @commands.command(epilog=examples(f"nightbench prepare {LLAMA}", f"nightbench prepare {LLAMA} --target digitalocean"))

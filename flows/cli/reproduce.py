@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UsageError
-from flows.cli.arguments import AcceptRiskFlag, PocFlag, TargetOption, examples, read_settings
+from flows.cli.arguments import AcceptRiskFlag, MachineOption, PocFlag, TargetOption, examples, read_settings
 from flows.show import console
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def reproduce(
     work: Annotated[str | None, typer.Argument(metavar="[WORK]", help="Published work; default: list them.")] = None,
     target: TargetOption = "local",
     poc: PocFlag = False,
+    machine: MachineOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Run without the question.")] = False,
     accept_risk: AcceptRiskFlag = False,
 ) -> None:
@@ -42,14 +43,14 @@ def reproduce(
     suite, where = suite_of(work), parse_target(target)
     if not where.is_scaled:
         _pin_once(suite)
-    plan(suite, target=target, poc=poc)
+    plan(suite, target=target, poc=poc, machine=machine)
     if not (where.is_scaled or yes):
         _require_consent(where)
     from infra.storage import store  # noqa: PLC0415
 
     ended, known = 0, set(store.nights(read_settings().data))
     try:
-        run(suite, target=target, poc=poc, accept_risk=accept_risk)
+        run(suite, target=target, poc=poc, machine=machine, accept_risk=accept_risk)
     except typer.Exit as end:
         ended = end.exit_code
     _open_page(suite, known)

@@ -12,6 +12,7 @@ from bench.engines.speculative_load import with_real_prompts
 from bench.errors import SuiteError, UsageError
 from bench.free_twins import with_free_twins
 from bench.loadgen.drivers.require_engine import require_driver_engines
+from bench.machine.of_target import on_target
 from bench.machine_nights import shares_of
 from bench.plan import order_seed, plan_runs
 from bench.record import NightRecord, PlannedRun
@@ -33,22 +34,27 @@ from infra.loadgen import datasets
 from infra.loadgen.suite_lock import resolve_tracked, with_lock
 
 
-def read_suite(path: Path, *, is_draft: bool = False, target: str | None = None) -> tuple[Suite, str]:
+def read_suite(
+    path: Path, *, is_draft: bool = False, target: str | None = None, machine: str | None = None
+) -> tuple[Suite, str]:
     """A suite and the SHA-256 of its files; UsageError if the file cannot be read, SuiteError if it is wrong.
 
     The files that the suite names are read too: it then holds their absolute paths and SHA-256. The lock beside it
     pins its references; only a draft may keep one that moves. For the target `local` it is scaled to this computer
-    where it says how.
+    where it says how. It has the machines that the target has, or the one that is named.
     """
     asked, source = parse_suite_file(path)
     where = None if target is None else parse_target(target)
     if where is not None and where.url is not None:
+        if machine is not None:
+            raise UsageError(f"--machine {machine!r}: {where.url} is one server; leave --machine out")
         if not is_draft:
             key_variable(asked.endpoint or Endpoint())
         return _attached(asked, source, where.url), hashlib.sha256(source.text.encode()).hexdigest()
     _require_own_engine(asked, source, target)
     local = asked.local if where is not None and where.is_scaled else None
     suite = with_lock(asked, path) if local is None else scaled(asked, local)
+    suite = suite if where is None else on_target(suite, where, machine, path)
     if not is_draft:
         require_pins(suite, source)
     suite = datasets.find_inputs(suite, source)
@@ -150,19 +156,23 @@ def pick_scenario(path: Path, name: str) -> tuple[Suite, Scenario]:
     return suite, found[name]
 
 
-def require_runnable(path: Path, target: str, *, poc: bool, force: bool = False, apply_rules: bool = False) -> None:
+def require_runnable(
+    path: Path, target: str, *, poc: bool, force: bool = False, apply_rules: bool = False, machine: str | None = None
+) -> None:
     """Raise SuiteError if a suite cannot be run on a target; with `force`, not for what cannot be served there.
 
     With `apply_rules` the fixes that the engine's rules name are applied first.
     """
-    suite, _digest = read_suite(path, target=target)
+    suite, _digest = read_suite(path, target=target, machine=machine)
     suite = with_rules_applied(suite, target)[0] if apply_rules else suite
     _require_runs(suite, plan_runs(suite, suite.seed, poc=poc), parse_target(target), path, force=force)
 
 
-def refuse_forced_resume(resume: str | None, *, force: bool, apply_rules: bool = False) -> None:
+def refuse_forced_resume(
+    resume: str | None, *, force: bool, apply_rules: bool = False, machine: str | None = None
+) -> None:
     """Raise UsageError if a resume has an option that only a new night can have."""
-    given = "--force" if force else "--apply-rules" if apply_rules else None
+    given = "--force" if force else "--apply-rules" if apply_rules else "--machine" if machine else None
     if resume is not None and given is not None:
         raise UsageError(
             f"{given} and --resume exclude each other: night {resume} was checked when it was planned; resume it "
@@ -182,13 +192,7 @@ def _require_runs(
 
 
 def _require_a_place(suite: Suite, target: Target, path: Path) -> None:
-    """Raise SuiteError where a suite of several machines is to run on one host of one's own."""
-    names = [str(machine.name) for machine in suite.machines]
-    if len(names) > 1 and target.host is not None:
-        raise SuiteError(
-            f"{path} runs on {len(names)} machines ({', '.join(names)}), and --target {target.name} is one host: "
-            "use --target with a cloud, or --target local for its [local] size"
-        )
+    """Raise SuiteError where a command of several machines is to run on one host of one's own."""
     if suite.nodes > 1 and target.host is not None:
         raise SuiteError(
             f"{path} runs a command on {suite.nodes} machines at once, and --target {target.name} is one host: "
@@ -207,18 +211,25 @@ def _budget_shares(suite: Suite, runs: Sequence[PlannedRun], target: str) -> dic
     return shares_of(suite.budget_usd, machines, usd)
 
 
-def make_night(
-    suite: Path, target: str, *, poc: bool, is_draft: bool = False, force: bool = False, apply_rules: bool = False
+def make_night(  # noqa: PLR0913 - the options of a night
+    suite: Path,
+    target: str,
+    *,
+    poc: bool,
+    is_draft: bool = False,
+    force: bool = False,
+    apply_rules: bool = False,
+    machine: str | None = None,
 ) -> NightRecord:
     """A night that starts now, with what a tracked tag names now; nothing is written.
 
     Only a draft, which is printed and not run, may have references that move, and only it or `force` may have a load
     that cannot be served: otherwise SuiteError. A draft resolves no tag. With `apply_rules` the fixes that the engine's
-    rules name are applied.
+    rules name are applied; with `machine` it is of the machine of that name only.
     """
     where = parse_target(target)
     target = where.name
-    parsed, digest = read_suite(suite, is_draft=is_draft, target=target)
+    parsed, digest = read_suite(suite, is_draft=is_draft, target=target, machine=machine)
     parsed, applied = with_rules_applied(parsed, target) if apply_rules else (parsed, ())
     forced: tuple[str, ...] = ()
     if not is_draft:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.machine.of_target import own_machines
 from catalog.read import read_work_tables, read_works
 from infra.loadgen.suite_file import parse_suite_file
 from tests.warehouse.importers.reading import SHARED
-from warehouse.suite_report.works_page import PAGE, page
+from warehouse.suite_report.works_page import PAGE, page, share_of_results
 
 ROOT = Path(__file__).parents[2]
 FACTS = SHARED.parent / "facts" / "works.md"
@@ -32,8 +33,21 @@ def test_each_table_that_runs_again_names_a_table_of_a_suites_report() -> None:
 
 
 def test_a_table_with_rows_that_do_not_run_again_says_why() -> None:
-    assert [(one.work, one.number) for one in TABLES if one.machine_rows < one.rows and not one.lacks] == []
-    assert [(one.work, one.number) for one in TABLES if max(one.machine_rows, one.local_rows) > one.rows] == []
+    again = {(one.work, one.number): one.machine_rows + one.own_rows for one in TABLES}
+    assert [key for one in TABLES if again[key := (one.work, one.number)] < one.rows and not one.lacks] == []
+    assert [key for one in TABLES if max(again[key := (one.work, one.number)], one.local_rows) > one.rows] == []
+
+
+def test_a_table_with_rows_for_a_host_of_your_own_has_a_suite_with_such_machines() -> None:
+    suites = {one.suite for one in TABLES if one.own_rows}
+    assert suites
+    for name in suites:
+        suite, _ = parse_suite_file(ROOT / "suites" / f"{name}.toml")
+        assert len(own_machines(suite)) == sum(one.own_rows for one in TABLES if one.suite == name)
+
+
+def test_at_least_95_of_100_rows_of_results_run_again_on_rented_machines() -> None:
+    assert share_of_results(TABLES) >= 0.95
 
 
 @pytest.mark.skipif(not FACTS.exists(), reason="../shared/facts is not here")

@@ -212,11 +212,16 @@ class Ended:
 
 
 def run_nightly(
-    house: NightFixture, target: str = "local", resume: str | None = None, *, suite: Path | None = None
+    house: NightFixture,
+    target: str = "local",
+    resume: str | None = None,
+    *,
+    suite: Path | None = None,
+    machine: str | None = None,
 ) -> Ended:
     """Run a whole night inside this process; what ends it early is raised, and bad runs are not."""
     try:
-        summary = loaded(nightly(suite=str(suite or house.suite), target=target, resume=resume))
+        summary = loaded(nightly(suite=str(suite or house.suite), target=target, resume=resume, machine=machine))
     except BadRunsError as bad:
         return Ended(bad.night, bad.verdicts)
     return Ended(summary.night, summary.verdicts)

@@ -190,7 +190,7 @@ def test_whoever_starts_a_night_by_hand_is_told_what_each_parameter_means(api: S
 
     assert schema is not None
     described = {name for name, parameter in schema["properties"].items() if parameter.get("description")}
-    assert described == {"suite", "target", "poc", "resume", "wait", "force", "apply_rules"}
+    assert described == {"suite", "target", "poc", "resume", "wait", "force", "apply_rules", "machine"}
     listed, anything = schema["properties"]["suite"]["anyOf"]
     assert {"default", "suites/local.toml", "suites/nightly.toml"} <= set(listed["enum"])
     assert anything == {"title": "another file", "type": "string"}  # a suite elsewhere, which the settings list

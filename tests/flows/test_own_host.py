@@ -77,6 +77,19 @@ def own(house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         yield Own(machine, f"ssh:root@{machine.address}:{machine.port}")
 
 
+# Two hosts, of which a night on one of them measures the one that it is.
+TWO = """
+[[machines]]
+name = "mine"
+kind = "own"
+
+[[machines]]
+name = "another"
+kind = "own"
+gpu = "RTX4090"
+"""
+
+
 def when_measuring(own: Own, what: "threading.Event") -> None:
     until = time.monotonic() + PATIENCE_S
     while not list(own.nights().glob("*/*/.partial-*/load/progress.json")):
@@ -87,18 +100,22 @@ def when_measuring(own: Own, what: "threading.Event") -> None:
 
 @pytest.mark.usefixtures("prefect_api")
 def test_a_night_on_ones_own_host_ends_with_rows_and_leaves_the_host_as_it_was(house: NightFixture, own: Own) -> None:
-    summary = run_nightly(house, own.target)
+    house.suite.write_text(house.suite.read_text() + TWO)
+
+    summary = run_nightly(house, own.target, machine="mine")
 
     assert set(summary.verdicts) <= {"accepted", "suspect"}
     assert sum(summary.verdicts.values()) == 2
     assert (own.leftovers(), house.leftovers()) == ([], [])
+    names = run_sql(house.data, "SELECT DISTINCT machine, machine_kind FROM measurements").rows
+    assert list(map(tuple, names)) == [("mine", "own")]
     found = "engine_version_found, cpu_count > 0, other_cpu_share IS NOT NULL, other_gpu_processes"
     versions = run_sql(house.data, f"SELECT DISTINCT {found} FROM measurements").rows
     assert list(map(tuple, versions)) == [("0.32.0", True, True, None)]
     assert [tuple(row) for row in run_sql(house.data, "SELECT cloud, usd FROM leases").rows] == [(own.target, 0.0)]
     night = house.data / "runs" / summary.night
     assert len(list(night.glob("servers/*.log"))) == 1
-    assert json.loads((night / "calibration.json").read_bytes())["points"]
+    assert json.loads((night / "calibration-mine.json").read_bytes())["points"]
 
 
 @pytest.mark.usefixtures("nights_without_prefect")

@@ -12,7 +12,8 @@ from bench.suite.report import ReportTable
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 from catalog.read import find_gpu, find_model, machine_size, read_catalog
-from warehouse.suite_report.measured import Measured, NightValues
+from warehouse.suite_report.measured import Measured, NightValues, Value
+from warehouse.suite_report.published import beside_row
 
 RATE = "output_throughput_tok_per_s"
 PRECISIONS = ("bf16", "fp8", "int4")
@@ -97,13 +98,15 @@ def _model(source: str) -> str:
 def memory_fit_rows(
     suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
 ) -> Iterator[dict[str, Any]]:
-    """One row for each machine, model and precision: the weights, one request of the longest scenario, and the room.
+    """One row for each machine, model and precision: the weights, the KV cache of one request, and the room.
 
-    `gpus_needed` is the least number of these GPUs whose memory holds them, each with the engine's usual 90 %.
+    `gpus_needed` is the least number of these GPUs whose memory holds them, each with the engine's usual 90 %. The
+    request is as long as the table says, or else as the longest scenario. A row's name for `figures`, whose memory is
+    that of the weights, is `model/precision/GPU`, such as `Llama-3.1-70B/bf16/MI300X`.
     """
     del values
-    context = max((one.workload.context_tokens for one in scenarios), default=0)
-    names = dict.fromkeys(_model(model.source) for model in suite.models)
+    context = table.context_tokens or max((one.workload.context_tokens for one in scenarios), default=0)
+    names = dict.fromkeys((*(_model(model.source) for model in suite.models), *table.models))
     models = [known for name in names if (known := find_model(name)) is not None]
     for machine in (*suite.machines, *(Machine(kind=name, gpu=name) for name in table.machines)):
         size = machine_size(None, machine.kind)
@@ -113,15 +116,19 @@ def memory_fit_rows(
         count = size.gpu_count if size else machine.gpu_count or 1
         groups = [Group(gpu, count, precision) for precision in PRECISIONS]
         for model, group in product(models, groups):
-            yield {"machine": machine.kind, "gpu": gpu.gpu, "gpus": count} | _fit(model, group, context)
+            name, fit = f"{model.model}/{group.precision}/{gpu.gpu}", _fit(model, group, context)
+            beside = beside_row(table, name, suite.report.sources, Value(fit["weights_gib"]))
+            yield {"machine": machine.name or machine.kind, "gpu": gpu.gpu, "gpus": count} | fit | beside
 
 
 def _fit(model: CatalogModel, group: Group, context: int) -> dict[str, Any]:
+    weights = checkpoint_bytes(model, group.precision) / GIB
     needed, one = needed_gib(model, group, 1, context), room_gib(Group(group.gpu, 1, group.precision))
     return {
         "model": model.model,
         "precision": group.precision,
-        "weights_gib": checkpoint_bytes(model, group.precision) / GIB,
+        "weights_gib": weights,
+        "kv_cache_gib": needed - weights,
         "needed_gib": needed,
         "room_gib": room_gib(group),
         "fits": needed <= room_gib(group),

@@ -17,8 +17,9 @@ not edit. `nightbench reproduce WORK` runs one: [how](../how-to/re-run-a-publish
 
 - A *result* is a number that is measured or computed, a *setup* is what a machine or a method was, a *statement* has no
   number that a run could have again.
-- *On machines*: rows that run again on machines that a cloud offers. *Here*: rows that run on this computer, in
-  miniature with a small model or by the same arithmetic.
+- *Rented*: rows that run again on machines that a cloud offers. *Your own*: further rows, which need
+  [a host of your own](../how-to/measure-on-your-own-host.md). *Here*: rows that run on this computer, in miniature
+  with a small model or by the same arithmetic.
 - *Report*: the table of the suite's report that has the rows.
 """
 
@@ -32,8 +33,8 @@ def page() -> str:
 
 
 def _sums(works: Sequence[Work], tables: Sequence[WorkTable]) -> Iterator[str]:
-    yield "\n| work | tables | results: rows | on machines | here | setup and statements: rows | on machines |\n"
-    yield f"|{'---|' * 7}\n"
+    yield "\n| work | tables | results: rows | rented | your own | here | setup and statements: rows | rented |\n"
+    yield f"|{'---|' * 8}\n"
     for work in works:
         yield _sum(f"[{work.work}](#{work.work})", [one for one in tables if one.work == work.work])
     yield _sum("**all**", tables)
@@ -44,8 +45,8 @@ def _sum(name: str, tables: Sequence[WorkTable]) -> str:
     others = [one for one in tables if one.kind != "result"]
     counts = (
         *(sum(one.rows for one in results), sum(one.machine_rows for one in results)),
-        *(sum(one.local_rows for one in results), sum(one.rows for one in others)),
-        sum(one.machine_rows for one in others),
+        *(sum(one.own_rows for one in results), sum(one.local_rows for one in results)),
+        *(sum(one.rows for one in others), sum(one.machine_rows for one in others)),
     )
     return f"| {name} | {len(tables)} | {' | '.join(map(str, counts))} |\n"
 
@@ -58,15 +59,22 @@ def share_of_results(tables: Sequence[WorkTable]) -> float:
 
 def _all(tables: Sequence[WorkTable]) -> Iterator[str]:
     share = 100 * share_of_results(tables)
-    yield f"\n{share:.1f} % of the rows of results run again on machines that a cloud offers.\n"
+    results = [one for one in tables if one.kind == "result"]
+    rows, again = (sum(one.rows for one in results), sum(one.machine_rows + one.own_rows for one in results))
+    every, any_again = (sum(one.rows for one in tables), sum(one.machine_rows + one.own_rows for one in tables))
+    yield (
+        f"\n{share:.1f} % of the rows of results run again on machines that a cloud offers, and "
+        f"{100 * again / rows:.1f} % with hosts of your own: {again} of {rows}. Of all {every} rows, setups and "
+        f"statements too, {any_again} run again, {100 * any_again / every:.1f} %.\n"
+    )
 
 
 def _work(work: Work, tables: Sequence[WorkTable]) -> Iterator[str]:
     yield f"\n## {work.work}\n\n{work.title}; {work.source}. Suite: `suites/{work.suite}.toml`.\n\n"
-    yield f"| table | caption | kind | rows | on machines | here | report | what is missing |\n|{'---|' * 8}\n"
+    yield f"| table | caption | kind | rows | rented | your own | here | report | what is missing |\n|{'---|' * 9}\n"
     for one in tables:
         if one.work == work.work:
-            cells = (one.number, one.caption, one.kind, one.rows, one.machine_rows, one.local_rows)
+            cells = (one.number, one.caption, one.kind, one.rows, one.machine_rows, one.own_rows, one.local_rows)
             yield f"| {' | '.join(map(str, (*cells, one.report or '-', one.lacks or '-')))} |\n"
 
 

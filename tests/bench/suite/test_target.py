@@ -54,11 +54,16 @@ def test_a_url_with_a_login_is_refused_without_repeating_it(text: str) -> None:
 
 
 def test_a_suites_machine_is_leased_only_where_it_can_be() -> None:
-    machine = Machine(kind="gpu-x", gpu="MI300X", gpu_count=1, lease_minutes=7)
+    machine = Machine(name="fast", kind="gpu-x", gpu="MI300X", gpu_count=1, lease_minutes=7)
 
     leased = [parse_target(text).leased(machine) for text in ("cloud", "local", "ssh:me@host", "http://host")]
 
-    assert leased == [machine, machine, Machine(kind="own", lease_minutes=7), Machine(kind="local", lease_minutes=7)]
+    assert leased == [
+        machine,
+        machine,
+        Machine(name="fast", kind="own", lease_minutes=7),
+        Machine(name="fast", kind="local", lease_minutes=7),
+    ]
 
 
 def test_no_other_file_takes_the_text_of_a_target_apart() -> None:

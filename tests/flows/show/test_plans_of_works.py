@@ -180,6 +180,7 @@ def test_two_engines_and_all_models_of_the_deep_dive_run_on_the_machines_that_ho
     _require_cost(eight, 20.72, 240)
     assert plan["usd"] == pytest.approx(sum(part["estimates"]["cold"]["usd"] for part in plan["machines"]), abs=0.01)
     assert plan["usd"] < 200
+    assert [doubt for doubt in plan["doubts"] if "does not measure a100, rx7900xtx, rtx4090" in doubt]
 
 
 def test_the_nightly_suite_has_a_control_and_a_task_and_its_first_night_fits_its_budget(house: NightFixture) -> None:

@@ -12,6 +12,7 @@ from warehouse.suite_report.measured import Measured, NightValues
 
 DEEP_DIVE = Path(__file__).parents[3] / "suites" / "rocm-cuda-deep-dive.toml"
 TABLE = ReportTable(title="Roofline", kind="roofline")
+GPUS = {"h100": "H100-SXM", "a100": "A100-80", "rx7900xtx": "RX7900XTX", "rtx4090": "RTX4090"}
 PARAMS_8B = 7_504_924_672  # that are multiplied for each token
 ALONE, TOGETHER = (f"vllm/concurrency={count}@llama-3.1-8b@mi300x" for count in (1, 64))
 
@@ -39,7 +40,7 @@ def test_a_roofline_is_bandwidth_over_weights_and_peak_over_operations(deep_dive
     assert row["measured_best_share"] == pytest.approx(5000 / row["decode_tok_per_s"])
     assert row["terms"] == "equal"
     assert {(one["gpu"], one["model"]) for one in rows} == {
-        ("H100-SXM" if one.machine.name == "h100" else "MI300X", one.model.name) for one in deep_dive.expand()
+        (GPUS.get(one.machine.name or "", "MI300X"), one.model.name) for one in deep_dive.expand()
     }
     assert {one["terms"] for one in rows if one["gpu"] == "H100-SXM"} <= {
         "nothing was measured",
@@ -67,7 +68,11 @@ def test_other_hardware_or_another_model_has_no_share_of_a_roofline(
 
 def test_70b_in_16_bits_fits_one_mi300x_and_needs_two_h100(deep_dive: Suite) -> None:
     rows = memory_fit_rows(deep_dive, TABLE, deep_dive.expand(), _values())
-    of_70b = {(row["gpu"], row["precision"]): row for row in rows if row["model"] == "Llama-3.1-70B"}
+    of_70b = {
+        (row["gpu"], row["precision"]): row
+        for row in rows
+        if row["model"] == "Llama-3.1-70B" and row["gpu"] in {"MI300X", "H100-SXM", "RTX4090"}
+    }
 
     assert of_70b["MI300X", "bf16"]["weights_gib"] == pytest.approx(70_553_706_496 * 2 / 2**30)
     assert {key: (row["fits"], row["gpus_needed"]) for key, row in of_70b.items()} == {
@@ -77,4 +82,20 @@ def test_70b_in_16_bits_fits_one_mi300x_and_needs_two_h100(deep_dive: Suite) -> 
         ("H100-SXM", "bf16"): (False, 2),
         ("H100-SXM", "fp8"): (True, 1),
         ("H100-SXM", "int4"): (True, 1),
+        ("RTX4090", "bf16"): (False, 7),
+        ("RTX4090", "fp8"): (False, 4),
+        ("RTX4090", "int4"): (False, 3),
     }
+
+
+def test_what_fits_has_the_models_and_the_context_of_the_article_with_its_figures_beside(deep_dive: Suite) -> None:
+    table = next(one for one in deep_dive.report.tables if one.title == "What fits")
+    rows = memory_fit_rows(deep_dive, table, deep_dive.expand(), _values())
+    found = {(row["model"], row["precision"]): row for row in rows if row["machine"] == "mi300x"}
+
+    of_70b, mixtral = found["Llama-3.1-70B", "bf16"], found["Mixtral-8x7B", "bf16"]
+    assert of_70b["kv_cache_gib"] == pytest.approx(32768 * 2 * 2 * 80 * 8 * 128 / 2**30)  # half of the printed 20 GB
+    assert (of_70b["published"], mixtral["published"]) == ("~140 GB", "~93 GB")
+    assert (of_70b["ratio"], mixtral["ratio"]) == (pytest.approx(1, abs=0.01), pytest.approx(1, abs=0.01))
+    over_100b = found["Llama-4-Scout-17B-16E", "bf16"]
+    assert (over_100b["fits"], over_100b["gpus_needed"]) == (False, 2)
