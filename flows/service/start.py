@@ -58,7 +58,7 @@ def up(service: Service, say: Say, *, with_postgres: bool = False) -> list[str]:
 def _report_lost_runs(service: Service, say: Say) -> None:
     """Report the runs of a worker before that have no process, or the next night would wait for them.
 
-    A run whose worker was killed alone goes on: it may be about to begin, measure, or report its end.
+    A run whose worker was killed alone goes on: it may measure, or be about to report its end.
     """
     from flows.dead_runs import report_lost_runs  # noqa: PLC0415 - takes seconds
 
