@@ -75,6 +75,7 @@ def nights() -> list[EmulatedNight]:
         house = make_house(folder, folder / "prefect-home")
         live_in(house, patch)
         trust_the_client(patch)
+        (folder / "prefect").mkdir()
         with serving(folder / "prefect") as url, served_by(url):
             try:
                 return list(run_nights(house, folder, patch))
