@@ -1,4 +1,4 @@
-"""What Prefect's form for a custom run offers for a suite, a target and a night; any other text may be typed, too."""
+"""What Prefect's form offers for a suite, a target, a night and a machine; any other text may be typed, too."""
 
 from pathlib import Path
 from typing import Annotated
@@ -23,11 +23,11 @@ def _one_of(title: str, listed: list[str], other: str) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [choice, {"title": other, "type": "string"}]})
 
 
+def _none_or(without: str, name: str) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"title": without, "type": "null"}, {"title": name, "type": "string"}]})
+
+
 SuiteName = Annotated[str, _one_of("suite of the checkout", suites(), "another file")]
 TargetName = Annotated[str, _one_of("known target", ["local", *sorted(RENTED)], "another target")]
-NightName = Annotated[
-    str | None,
-    WithJsonSchema(
-        {"anyOf": [{"title": "a new night", "type": "null"}, {"title": "name of a night", "type": "string"}]}
-    ),
-]
+NightName = Annotated[str | None, _none_or("a new night", "name of a night")]
+MachineName = Annotated[str | None, _none_or("every machine", "name of a machine")]

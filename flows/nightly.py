@@ -21,7 +21,7 @@ from flows.defaults import DEFAULT, choose, run_name
 from flows.deployed import is_deployed, require_listed, why_skipped
 from flows.end_state import as_state, ended, skipped
 from flows.ending import end_prefects_thread_at_exit
-from flows.form import NightName, SuiteName, TargetName
+from flows.form import MachineName, NightName, SuiteName, TargetName
 from flows.lost_server import run_to_its_end
 from flows.machines import run_machines
 from flows.models import MachineModels
@@ -77,7 +77,7 @@ def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's
     wait: bool = False,
     force: bool = False,
     apply_rules: bool = False,
-    machine: str | None = None,
+    machine: MachineName = None,
 ) -> LoadSummary:
     """Run a whole night and return what was loaded; runs that were measured are loaded even if the machine failed.
 

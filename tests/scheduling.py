@@ -16,17 +16,20 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 # The folders whose tests take longest stand first, so that no worker begins a long test when the others are done.
 FOLDERS = ("flows", "chaos", "infra", "meter", "emulators", "benchmarks")
 SINGLE_TESTS = ("tests/flows/", "tests/chaos/")  # one test here takes as long as a whole file elsewhere
-# Two engines at once would slow each other down, all deployments are on one server, in one pool, and all examples, and
-# all questions to the demo, share what is built for the first one.
-ENGINE, DEPLOYED, EXAMPLES, DEMO = (
+# Two engines at once would slow each other down, all deployments are on one server, in one pool, and all examples, all
+# questions to the demo and all pictures share what is built for the first one.
+ENGINE, DEPLOYED, EXAMPLES, DEMO, PICTURES = (
     "tests/flows/test_real_",
     "tests/flows/test_deploy",
     "tests/flows/cli/test_examples.py",
     "tests/flows/cli/test_demo.py",
+    "tests/flows/test_prefect_pictures.py",
 )
-TOGETHER = (ENGINE, DEPLOYED, EXAMPLES, DEMO)
+TOGETHER = (ENGINE, DEPLOYED, EXAMPLES, DEMO, PICTURES)
 # Of their tests some wait for more than a minute: begun last, one of them would keep all others waiting.
-LONGEST = ("tests/flows/test_rented.py", "tests/flows/test_scheduled.py", "tests/flows/test_model_cache.py")
+LONGEST = tuple(
+    f"tests/flows/test_{name}.py" for name in ("nightly_bill", "spread_workers", "rented", "scheduled", "model_cache")
+)
 COMPUTING = ("tests/warehouse/", "tests/bench/")  # tests that never wait
 SHOWN = 10
 

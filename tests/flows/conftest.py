@@ -96,6 +96,7 @@ ABOUT_SPEED = {
     "client_bound_envelope",
     "client_bound_merged",
     "cold_start_contamination",
+    "sessions_not_held",  # as little CPU between two sessions
     "concurrency_not_reached",  # one slot that waits for the CPU is still at work when the others are done
     "dispatch_late",
     "late_replay",

@@ -35,11 +35,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory, shared: Path | None) -> Iter
 def test_the_form_explains_each_parameter_and_lists_every_suite_and_cloud(pages: dict[str, Shown]) -> None:
     lines = pages["form"].text.splitlines()
 
-    titles = ("suite", "target", "poc", "resume", "wait", "force", "apply_rules")
+    titles = ("suite", "target", "poc", "resume", "wait", "force", "apply_rules", "machine")
     assert [line for line in lines if line.endswith("(Optional)")] == [f"{title} (Optional)" for title in titles]
     assert {*suites(), "default", "local", *RENTED} <= set(lines)
     offered = {"suite of the checkout", "another file", "known target", "another target"}
-    assert offered | {"a new night", "name of a night"} <= set(lines)
+    assert offered | {"a new night", "name of a night", "every machine", "name of a machine"} <= set(lines)
     assert not {"str", "None"} & set(lines)
     assert "Run only the first scenario, once" in lines
 
