@@ -7,6 +7,7 @@ from pathlib import Path
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "soak.md"
 PARTS = ("server", "worker")
 SETTLED = 2  # nights after a start, in which a process still fills its caches
+COUNTED_MIN = 10  # nights, over all lives, before their growth says anything: one night grew by 1.5 MiB
 GROWTH_MAX_MIB = 1.0  # a night, of server or worker: a year of nights is less than 400 MiB
 UNACCOUNTED = "without an end"
 
@@ -34,10 +35,10 @@ class Soaked:
 
 
 def growth(lives: Sequence[Sequence[float]]) -> float | None:
-    """MiB a night by which a process grows once it has settled, over all its lives; None: no life was long enough."""
+    """MiB a night by which a process grows once it has settled, over all its lives; None: of too few nights."""
     settled = [life[SETTLED:] for life in lives if len(life) > SETTLED + 1]
     nights = sum(len(life) - 1 for life in settled)
-    return sum(life[-1] - life[0] for life in settled) / nights if nights else None
+    return sum(life[-1] - life[0] for life in settled) / nights if nights >= COUNTED_MIN else None
 
 
 def page(found: Soaked) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.soak_page import UNACCOUNTED, Soaked, growth, page
 
+GROWING = (100.0, 150.0, *range(150, 168, 2))  # eight nights that count, of 2 MiB each
 GOOD = Soaked(
     planned=3,
     minutes=2.4,
@@ -18,13 +19,15 @@ GOOD = Soaked(
     left=(),
     inconsistent=(),
     loaded=2,
-    memory={"server": [(200.0, 220.0, 221.0, 222.0)], "worker": [(90.0,), (91.0,)]},
+    memory={"server": [(200.0, *[220.0] * 13)], "worker": [(90.0,), (91.0,)]},
 )
 
 
 def test_memory_counts_from_the_third_night_of_a_process_on() -> None:
-    assert growth([(100.0, 150.0, 151.0, 152.0), (100.0, 150.0, 150.0, 150.0, 153.0)]) == pytest.approx(4 / 3)
-    assert growth([(100.0, 150.0, 151.0)]) is None
+    lives = [GROWING, (100.0, 150.0, 150.0, 150.0, 153.0)]
+
+    assert growth(lives) == pytest.approx((16 + 3) / (8 + 2))
+    assert growth([GROWING, (100.0, 150.0, 150.0, 150.0)]) is None, "nine nights"
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,7 @@ def test_memory_counts_from_the_third_night_of_a_process_on() -> None:
         replace(GOOD, stopped={"worker": 1}),
         replace(GOOD, left=("lease 1",)),
         replace(GOOD, inconsistent=("night n: 1 rows of 1 runs, 2 were planned",)),
-        replace(GOOD, memory={"server": [(200.0, 220.0, 221.0, 230.0)]}),
+        replace(GOOD, memory={"server": [GROWING, GROWING]}),
     ],
 )
 def test_a_soak_is_good_only_if_all_of_it_is(bad: Soaked) -> None:
@@ -47,7 +50,7 @@ def test_the_page_has_every_count() -> None:
 
     for row in ("| 2 Completed, 1 Crashed |", "left | 1; lease 1 |", "| killed | 1 worker and night |"):
         assert row in text
-    assert "| memory of the server | +1.00 MiB a night, at most 222 MiB, over 1 starts |" in text
+    assert "| memory of the server | +0.00 MiB a night, at most 220 MiB, over 1 starts |" in text
     assert "| memory of the worker | its growth is not known, at most 91 MiB, over 2 starts |" in text
 
 
