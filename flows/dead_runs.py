@@ -15,14 +15,14 @@ from pathlib import Path
 from uuid import UUID
 
 from prefect import runtime
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     FlowRunFilter,
     FlowRunFilterDeploymentId,
     FlowRunFilterState,
     FlowRunFilterStateType,
 )
-from prefect.client.schemas.objects import State, StateType
+from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed, Scheduled
 from pydantic import BaseModel, ValidationError
@@ -95,15 +95,11 @@ def schedule_again(now: datetime) -> list[str]:
     A worker that is killed between the two leaves its run pending. Without a process it has no lock, and it keeps its
     place in the queue, so no later night would begin.
     """
-    pending = FlowRunFilter(
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PENDING])),
-        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
-    )
     again = []
     with get_client(sync_client=True) as client:
-        for run in client.read_flow_runs(flow_run_filter=pending):
+        for run in _deployed_runs(client, StateType.PENDING):
             if run.state is not None and run.state.timestamp < now - STARTS_WITHIN:
-                client.set_flow_run_state(run.id, Scheduled(scheduled_time=run.expected_start_time), force=True)
+                _offer_again(client, run)
                 again.append(f"flow run {run.name} was taken by a worker that never started it: it is scheduled again")
     return again
 
@@ -116,22 +112,33 @@ def report_lost_runs(data: Path, worker: str, running: Collection[str]) -> list[
     very moment of its end has no label yet and waits for that reap, too.
     """
     others = {*running, *dead_names(data.absolute())}
-    unfinished = FlowRunFilter(
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PENDING, *UNFINISHED])),
-        deployment_id=FlowRunFilterDeploymentId(is_null_=False),
-    )
     found = []
     with get_client(sync_client=True) as client:
-        for run in client.read_flow_runs(flow_run_filter=unfinished):
+        for run in _deployed_runs(client, StateType.PENDING, *UNFINISHED):
             if run.labels.get(WORKER_LABEL) != worker or str(run.id) in others:
                 continue
             if run.state_type == StateType.PENDING:
-                client.set_flow_run_state(run.id, Scheduled(scheduled_time=run.expected_start_time), force=True)
+                _offer_again(client, run)
                 found.append(f"flow run {run.name} was taken by a worker that was killed: it is scheduled again")
             else:
                 client.set_flow_run_state(run.id, Crashed(message="its worker and its process were killed"), force=True)
                 found.append(f"flow run {run.name} is marked as crashed: its process was killed with its worker")
     return found
+
+
+def _deployed_runs(client: SyncPrefectClient, *states: StateType) -> list[FlowRun]:
+    """The runs of deployments in these states."""
+    return client.read_flow_runs(
+        flow_run_filter=FlowRunFilter(
+            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))),
+            deployment_id=FlowRunFilterDeploymentId(is_null_=False),
+        )
+    )
+
+
+def _offer_again(client: SyncPrefectClient, run: FlowRun) -> None:
+    """Give a run that was taken and not started to the next worker, due when it was."""
+    client.set_flow_run_state(run.id, Scheduled(scheduled_time=run.expected_start_time), force=True)
 
 
 def _final_state(data: Path, run_id: str) -> FinalState | None:

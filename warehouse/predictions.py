@@ -15,7 +15,7 @@ from warehouse.rows.run_folder import night_folder
 _COUNTED = """
 SELECT scenario, scenario_id, "repeat" FROM standing
 WHERE night = $1 AND verdict IN ('accepted', 'suspect') AND is_control IS NOT TRUE
-ORDER BY scenario, coalesce(is_first_after_start, false), "repeat"
+QUALIFY is_first_after_start IS NOT TRUE OR bool_and(is_first_after_start) OVER (PARTITION BY scenario)
 """
 
 
@@ -44,13 +44,16 @@ def _predicted(files: Sequence[str], context: ClaimedConfig, mapped: Mapping[str
 
 
 def _measured(data: Path, night: str) -> dict[str, list[Claim]]:
-    """The claims of the runs that count, by scenario, the first run after a server's start last."""
-    found: dict[str, list[Claim]] = {}
+    """The claims of the runs that count, by scenario; of the first run after a start only where there is no other."""
     folder = night_folder(data, night)
-    for scenario, scenario_id, repeat in ask(data, _COUNTED, (night,)).rows:
-        for case in cases_at(str(folder / scenario_id / str(repeat)), ClaimedConfig()):
-            if isinstance(case, AuditInput) and case.broken is None:
-                found.setdefault(scenario, []).append(_named(case.claim))
+    counted = {
+        str(folder / scenario_id / str(repeat)): scenario
+        for scenario, scenario_id, repeat in ask(data, _COUNTED, (night,)).rows
+    }
+    found: dict[str, list[Claim]] = {}
+    for case in cases_at(str(folder), ClaimedConfig()):  # of the whole night at once: its servers are read once
+        if isinstance(case, AuditInput) and case.broken is None and case.claim.lineage.file in counted:
+            found.setdefault(counted[case.claim.lineage.file], []).append(_named(case.claim))
     return found
 
 

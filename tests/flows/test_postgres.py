@@ -1,8 +1,6 @@
 """Prefect on PostgreSQL: the one that `nightbench up --postgres` starts in the data folder, or one of the user's."""
 
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,24 +12,21 @@ from flows.service import postgres
 from flows.service.keepers import keeper_of
 from flows.service.parts import Service
 from flows.service.start import down, up
-from flows.service.status import read_status
+from flows.service.status import Status, read_status
+from infra.clock import SystemClock, poll
 from infra.reporting import silent
 from infra.settings import Settings
+from tests.flows.postgres_folder import postgres_folder
 from tests.flows.serving import free_port
 
 pytestmark = pytest.mark.prefect
-MISSING = "there is no PostgreSQL server here"
+SCHEDULED_S = 60.0
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder with a short path that the user of PostgreSQL may enter."""
-    if shutil.which("initdb") is None and not list(postgres.PACKAGES.glob("*/bin/initdb")):
-        pytest.skip(MISSING)
-    made = Path(tempfile.mkdtemp(prefix="nb-pg-", dir="/tmp"))  # pytest's own are closed to other users
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    with postgres_folder() as made:
+        yield made
 
 
 @pytest.fixture
@@ -43,12 +38,18 @@ def service(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     down(made, silent, stop_night=True)
 
 
+def status_with_a_night(service: Service) -> Status:
+    """The status once the server's scheduler, which looks every few seconds, has made a run of the schedule."""
+    poll(SystemClock(), 0.5, lambda: read_status(service).next_night is not None, SCHEDULED_S)
+    return read_status(service)
+
+
 @pytest.mark.matrix
 def test_up_keeps_prefects_runs_in_a_postgresql_of_its_own_and_down_ends_it(service: Service) -> None:
     said: list[str] = []
 
     started = up(service, said.append, with_postgres=True)
-    first = read_status(service)
+    first = status_with_a_night(service)
     (keeper := keeper_of(service)).stop(service.parts()[1])  # the server; what it kept is in PostgreSQL
     again = up(service, said.append)
 
@@ -80,7 +81,7 @@ def test_up_uses_the_database_that_the_settings_name(service: Service, of_the_us
 
     assert up(theirs, silent) == ["server", "pages", "worker"]
 
-    assert read_status(theirs).next_night is not None
+    assert status_with_a_night(theirs).next_night is not None
     assert not list(theirs.folder.rglob("prefect.db"))
     assert down(theirs, silent, stop_night=False) == ["worker", "pages", "server"]
 

@@ -1,8 +1,6 @@
 """One night over two machines, on two workers with a data folder each; one worker dies in the middle of a load."""
 
-import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,30 +22,26 @@ from infra.storage.upload import read_uploads
 from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import NightFixture, end_all
 from tests.flows.deployed import begin, deploy, state_of, working
+from tests.flows.postgres_folder import postgres_folder
 from tests.flows.renting import Account, renting
 from tests.flows.serving import PATIENCE_S, Service, environment, free_port, is_healthy, start
 from warehouse.lake.query import run_sql
 
 pytestmark = [pytest.mark.prefect, pytest.mark.matrix]
-MISSING = "there is no PostgreSQL server here"
 WHOLE = f"runs/*/*/[!.]*/{MANIFEST}"
 NIGHT_S = 1500.0  # two calibrations, two loads each, and the silence after which a worker counts as gone
 
 
 @pytest.fixture
 def database() -> Iterator[str]:
-    """A database of PostgreSQL, in a folder that its user may enter."""
-    if shutil.which("initdb") is None and not list(postgres.PACKAGES.glob("*/bin/initdb")):
-        pytest.skip(MISSING)
-    folder = Path(tempfile.mkdtemp(prefix="nb-pg-", dir="/tmp"))  # pytest's own are closed to other users
-    folder.chmod(0o755)
-    made = folder / "postgres"
-    postgres.make(made, silent)
-    process = subprocess.Popen(postgres.argv(made), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
-    yield postgres.url(made)
-    process.terminate()
-    process.wait(timeout=PATIENCE_S)
-    shutil.rmtree(folder)
+    """A database of PostgreSQL."""
+    with postgres_folder() as folder:
+        made = folder / "postgres"
+        postgres.make(made, silent)
+        process = subprocess.Popen(postgres.argv(made), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+        yield postgres.url(made)
+        process.terminate()
+        process.wait(timeout=PATIENCE_S)
 
 
 @pytest.fixture
