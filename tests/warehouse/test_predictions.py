@@ -1,6 +1,7 @@
 """`nightbench predictions`: a planner's CSV and anybody's table beside a loaded night."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,15 @@ FIRST_MS, GAP_MS = 20.0, 5.0
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("predicted")
+    return write_data(tmp_path_factory.mktemp("predicted"), repeats=3)
+
+
+def write_data(folder: Path, repeats: int) -> Path:
+    """A loaded night whose first run, the first after its server's start too, is twice as slow as the others."""
     shape = Shape(ttft_ms=FIRST_MS, gap_ms=GAP_MS, jitter=0.01)
-    night = write_night(folder, NIGHT, {"chat": shape}, repeats=3)
+    night = write_night(folder, NIGHT, {"chat": shape}, repeats)
     for run in night.runs:
-        write_run(folder, night, run, shape)
+        write_run(folder, night, run, replace(shape, ttft_ms=2 * FIRST_MS) if run.order == 0 else shape)
     load_night(folder, NIGHT)
     return folder
 
@@ -54,6 +59,14 @@ def test_each_number_of_a_plan_stands_beside_what_the_night_measured(data: Path,
     assert rows["ttft_mean_s"]["low"] <= rows["ttft_mean_s"]["share"] <= rows["ttft_mean_s"]["high"]
     assert "+25.0%" in call(data, str(plan))
     assert run_sql(data, "SELECT count(*) FROM claims").rows == ((0,),), "nothing is stored"
+
+
+def test_the_first_run_after_a_start_counts_only_where_a_scenario_has_no_other(tmp_path: Path) -> None:
+    data = write_data(tmp_path, repeats=1)
+
+    rows = {one["number"]: one for one in json.loads(call(data, str(write_plan(tmp_path / "p.csv", data)), "--json"))}
+
+    assert rows["ttft_mean_s"]["share"] == pytest.approx(1.5, abs=0.02), "a night of three repeats says 0.25"
 
 
 def test_a_table_of_ones_own_is_read_with_its_headers_mapped(data: Path, tmp_path: Path) -> None:
