@@ -14,6 +14,7 @@ from bench import evidence_columns as ev
 from bench.audit.answer_form import answer_form_evidence
 from bench.audit.cancelled import cancel_evidence, is_cancelled
 from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
+from bench.audit.images import image_evidence
 from bench.audit.reconcile import cached_diff, reconciled, server_counts
 from bench.audit.repetition import repetition_evidence
 from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence, rule
@@ -68,6 +69,7 @@ def evidence(
     columns |= repetition_evidence(record, report)
     columns |= answer_form_evidence(record, report)
     columns |= cancel_evidence(record, report, deltas)
+    columns |= image_evidence(record, report, deltas)
     alike = record.adapters_like_base
     columns[ev.ADAPTERS_LIKE_BASE] = None if alike is None else float(len(alike))
     columns |= _steady(record, report)

@@ -49,6 +49,17 @@ KINDS: tuple[WorkloadKind, ...] = (
         runs=("tests/flows/test_real_workloads.py::test_the_real_engine_frees_what_is_cancelled",),
     ),
     WorkloadKind(
+        name="images",
+        keys=('prompts.kind = "images"', "prompts.width", "prompts.height", "prompts.images"),
+        engines=OPENAI_ENGINES,
+        metrics=(
+            *("measurements.images_sent", "measurements.server_images_read"),
+            "measurements.image_cache_hit_share",
+        ),
+        rules=("images_not_read", "images_cached"),
+        runs=("tests/flows/test_real_images.py::test_the_real_engine_reads_every_image",),
+    ),
+    WorkloadKind(
         name="structured output and tool calls",
         keys=("answers.json_schema", "answers.grammar", "answers.tool"),
         engines=OPENAI_ENGINES,

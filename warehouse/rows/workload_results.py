@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from bench.audit.cancelled import cancelled_of, overrun_share
+from bench.audit.images import images_of
 from bench.audit.repetition import repetition_of
 from bench.engines.acceptance import acceptance_of
 from bench.engines.speculation import POSITIONS, speculation_of
@@ -38,7 +39,7 @@ def answers_asked(work: Workload) -> Row:
 def numbers_of_kinds(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Row:
     """The columns of all kinds of workload that the run has."""
     found = speculation(deltas) | repetition(record, report) | answer_validity(record, report)
-    return found | cancels(record, report, deltas) | adapters(record, report)
+    return found | cancels(record, report, deltas) | adapters(record, report) | images(record, report, deltas)
 
 
 def adapters(record: RunRecord, report: LoadReport) -> Row:
@@ -52,6 +53,15 @@ def adapters(record: RunRecord, report: LoadReport) -> Row:
         "adapter_top_share": names.most_common(1)[0][1] / names.total(),
         "adapters_like_base": None if alike is None else list(alike),
     }
+
+
+def images(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Row:
+    """The columns of prompts with images; empty for other prompts."""
+    found = images_of(record, report, deltas)
+    if found is None:
+        return {}
+    read = None if found.read is None else int(found.read)
+    return {"images_sent": found.sent, "server_images_read": read, "image_cache_hit_share": found.cache_hit_share}
 
 
 def cancels(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Row:

@@ -38,6 +38,14 @@ _CANCELLED = (
         "share",
     ),
 )
+_IMAGES = (
+    Column(
+        "images_sent", "integer", "images of the answered requests, warm-up included; NULL: prompts have none", low=0
+    ),
+    # No bounds: counters that fell are judged by server_restarted.
+    Column("server_images_read", "integer", "increase of the server's counter of images that it looked up"),
+    Column("image_cache_hit_share", "number", "images that the server had in its cache, over those read", "share"),
+)
 _SPECULATION = (
     Column("spec_acceptance_length", "number", "mean tokens of a step with a draft: 1 + accepted / drafts", "tokens"),
     Column("spec_acceptance_rate", "number", "accepted tokens over proposed ones", "share"),
@@ -58,6 +66,6 @@ _REPETITION = (
         "repeated_generation_share", "number", "the same of the time from the first token to the last", "share", low=0
     ),
 )
-WORKLOAD_COLUMNS = (*_ANSWERS, *_ADAPTERS, *_CANCELLED, *_SPECULATION, *_REPETITION)
+WORKLOAD_COLUMNS = (*_ANSWERS, *_ADAPTERS, *_CANCELLED, *_IMAGES, *_SPECULATION, *_REPETITION)
 # Those that have a series of their own and are judged each night: not counts.
 WORKLOAD_METRICS = tuple(column.name for column in WORKLOAD_COLUMNS if column.type == "number")

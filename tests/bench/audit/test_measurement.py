@@ -36,7 +36,9 @@ from tests.bench.builders import (
 )
 
 # Columns that say of a run that it has a kind of workload with rules of its own.
-KINDS = {"adapters", "answer_form", "cancelled", "is_speculative", "repeated_e2el_p50_ms", "start_other_s"}
+KINDS = {
+    *("adapters", "answer_form", "cancelled", "images_sent", "is_speculative", "repeated_e2el_p50_ms", "start_other_s")
+}
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
 
@@ -367,6 +369,16 @@ def _cancelling(count: int, computed: float) -> Mutation:
     return mutate
 
 
+def _reading_images(read: float, found: float = 0.0) -> Mutation:
+    """The same run with two images a request, 84 with its warm-up, of which the server read and found so many."""
+    prompts = {"kind": "images", "form": "chat", "width": 64, "height": 64, "images": 2}
+
+    def mutate(run: Measured) -> Measured:
+        return _asking(prompts=prompts)(run).with_deltas(mm_cache_queries_total=read, mm_cache_hits_total=found)
+
+    return mutate
+
+
 def _holding_adapters(*alike: str) -> Mutation:
     """The same run on two adapters, of which these answer as the base model."""
 
@@ -394,6 +406,7 @@ STARTED = _starting_for(12.0)(STEADY)
 ADAPTED = _holding_adapters()(STEADY)
 CANCELLING = _cancelling(10, 0.0)(STEADY)
 FORMED = _demanding_form(0.95)(STEADY)
+PICTURED = _reading_images(84.0)(STEADY)
 REPEATING = _repeating(1.0)(STEADY)
 WARNS: list[tuple[str, Measured, Mutation]] = [
     ("failure_rate", STEADY, _failing(2)),
@@ -485,6 +498,8 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("adapter_missing", ADAPTED, _holding_adapters("b")),
     ("cancel_ignored", CANCELLING, lambda _run: _cancelling(10, 1.0)(STEADY)),
     ("answers_invalid", FORMED, _demanding_form(0.89)),
+    ("images_not_read", PICTURED, _reading_images(82.0)),
+    ("images_cached", PICTURED, _reading_images(84.0, 1.0)),
     ("start_longer_than_measured", STARTED, _starting_for(15.0)),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}

@@ -17,7 +17,7 @@ from warehouse.load import load_night
 from warehouse.report.page import write_report
 from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
-from warehouse.rows.workload_results import adapters, answer_validity, cancels, repetition, speculation
+from warehouse.rows.workload_results import adapters, answer_validity, cancels, images, repetition, speculation
 from warehouse.schema.row import Row
 from warehouse.schema.workload_columns import SPECULATION_ASKED, WORKLOAD_COLUMNS
 
@@ -63,6 +63,12 @@ def test_every_column_of_a_kind_of_workload_is_written() -> None:
     written.append(adapters(adapted, replace(closed.report, models=("a", "a", "b", "a"))))
     assert written[-1] == {"adapters_used": 2, "adapter_top_share": 0.75, "adapters_like_base": ["b"]}
     written.append(cancels(cancel, closed.report, {"generation_tokens_total": 1.0}))
+    pictures = Prompts(kind="images", form="chat", width=64, height=64, images=2)
+    pictured = closed.record.model_copy(
+        update={"asked": with_workload(CLOSED.model_copy(update={"prompts": pictures}))}
+    )
+    written.append(images(pictured, closed.report, {"mm_cache_queries_total": 84.0, "mm_cache_hits_total": 21.0}))
+    assert written[-1] == {"images_sent": 84, "server_images_read": 84, "image_cache_hit_share": 0.25}
     declared = {column.name for column in WORKLOAD_COLUMNS} | {"is_speculative"}
 
     assert {name for row in written for name in row} == declared

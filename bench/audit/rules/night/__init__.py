@@ -10,6 +10,7 @@ from bench.audit.rules.night.cancelled import CANCEL_RULES
 from bench.audit.rules.night.client import CLIENT_RULES, STATISTICS_RULES
 from bench.audit.rules.night.endpoint import ENDPOINT_RULES
 from bench.audit.rules.night.host import HOST_RULES
+from bench.audit.rules.night.images import IMAGE_RULES
 from bench.audit.rules.night.load import LOAD_RULES
 from bench.audit.rules.night.numbers import NUMBER_RULES
 from bench.audit.rules.night.repetition import REPETITION_RULES
@@ -32,6 +33,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     *ANSWER_FORM_RULES,
     *CANCEL_RULES,
     *ADAPTER_RULES,
+    *IMAGE_RULES,
     *START_RULES,
     *STATISTICS_RULES,
     *CLIENT_RULES,
