@@ -18,6 +18,7 @@ from flows.night_request import NightRequest
 from flows.nightly import whole_night
 from infra.settings import Settings
 from tasks.artifacts import show_table
+from tasks.crashed_night import log_what_is_left
 from warehouse.load import LoadSummary
 from warehouse.trends.compare import Comparison, compare
 
@@ -27,7 +28,7 @@ from warehouse.trends.compare import Comparison, compare
     flow_run_name="A/A nights of {suite} on {target}",
     retries=0,
     on_cancellation=[release_leftovers, load_cancelled],
-    on_crashed=[release_leftovers],
+    on_crashed=[release_leftovers, log_what_is_left],
     on_failure=[release_after_error],
 )
 def weekly_aa(suite: SuiteName = DEFAULT, target: TargetName = DEFAULT) -> LoadSummary:

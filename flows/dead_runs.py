@@ -19,6 +19,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     FlowRunFilter,
     FlowRunFilterDeploymentId,
+    FlowRunFilterEndTime,
     FlowRunFilterState,
     FlowRunFilterStateType,
 )
@@ -28,11 +29,13 @@ from prefect.states import Crashed, Scheduled
 from pydantic import BaseModel, ValidationError
 
 from infra.processes.liveness import dead_names, keep_text, liveness_lock, read_text, remove_lock
+from tasks.crashed_night import what_is_left
 
 UNFINISHED = (StateType.RUNNING, StateType.CANCELLING)
 # A worker marks a run as crashed whose process it lost; what the run itself has left is more exact.
 WITHOUT_END = (*UNFINISHED, StateType.CRASHED)
 WORKER_LABEL = "prefect.worker.name"  # of each run that a worker has taken
+CRASHED_WITHIN = timedelta(hours=1)  # a reap looks every ten minutes
 STARTS_WITHIN = timedelta(minutes=10)  # a worker starts a process in seconds, on a busy computer in a minute
 
 
@@ -82,7 +85,7 @@ def report_dead_runs(data: Path) -> list[DeadRun]:
     found = []
     for run_id in dead_names(data.absolute()):
         final = _final_state(data.absolute(), run_id)
-        reported = _report(run_id, final)
+        reported = _report(data, run_id, final)
         remove_lock(data.absolute(), run_id)
         if reported or final is None:
             found.append(DeadRun(run_id, reported or f"flow run {run_id} was killed", final is None))
@@ -90,10 +93,11 @@ def report_dead_runs(data: Path) -> list[DeadRun]:
 
 
 def schedule_again(now: datetime) -> list[str]:
-    """Schedule every run again that a worker took and has not started for long; return a sentence for each.
+    """Schedule every run again that a worker took and that has not begun; return a sentence for each.
 
     A worker that is killed between the two leaves its run pending. Without a process it has no lock, and it keeps its
-    place in the queue, so no later night would begin.
+    place in the queue, so no later night would begin. A run that finds no server when it starts exits, and its worker
+    marks it as crashed: nothing of it has begun, so it starts again, once.
     """
     again = []
     with get_client(sync_client=True) as client:
@@ -101,6 +105,12 @@ def schedule_again(now: datetime) -> list[str]:
             if run.state is not None and run.state.timestamp < now - STARTS_WITHIN:
                 _offer_again(client, run)
                 again.append(f"flow run {run.name} was taken by a worker that never started it: it is scheduled again")
+        for run in _deployed_runs(client, StateType.CRASHED, ended_after=now - CRASHED_WITHIN):
+            states = [state.type for state in client.read_flow_run_states(run.id)]
+            is_of_a_night = run.parent_task_run_id is not None  # which sees its end, and decides itself
+            if StateType.RUNNING not in states and states.count(StateType.CRASHED) == 1 and not is_of_a_night:
+                _offer_again(client, run)
+                again.append(f"flow run {run.name} crashed before it had begun: it is scheduled again, once")
     return again
 
 
@@ -121,17 +131,19 @@ def report_lost_runs(data: Path, worker: str, running: Collection[str]) -> list[
                 _offer_again(client, run)
                 found.append(f"flow run {run.name} was taken by a worker that was killed: it is scheduled again")
             else:
-                client.set_flow_run_state(run.id, Crashed(message="its worker and its process were killed"), force=True)
+                message = f"its worker and its process were killed; {what_is_left(data, run)}"
+                client.set_flow_run_state(run.id, Crashed(message=message), force=True)
                 found.append(f"flow run {run.name} is marked as crashed: its process was killed with its worker")
     return found
 
 
-def _deployed_runs(client: SyncPrefectClient, *states: StateType) -> list[FlowRun]:
+def _deployed_runs(client: SyncPrefectClient, *states: StateType, ended_after: datetime | None = None) -> list[FlowRun]:
     """The runs of deployments in these states."""
     return client.read_flow_runs(
         flow_run_filter=FlowRunFilter(
             state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))),
             deployment_id=FlowRunFilterDeploymentId(is_null_=False),
+            end_time=None if ended_after is None else FlowRunFilterEndTime(after_=ended_after),
         )
     )
 
@@ -149,7 +161,7 @@ def _final_state(data: Path, run_id: str) -> FinalState | None:
         return None
 
 
-def _report(run_id: str, final: FinalState | None) -> str | None:
+def _report(data: Path, run_id: str, final: FinalState | None) -> str | None:
     """Report one run and return a sentence; None if the server knows its end, or does not know the run."""
     with get_client(sync_client=True) as client:
         try:
@@ -159,7 +171,7 @@ def _report(run_id: str, final: FinalState | None) -> str | None:
         if run.state is None or run.state.type not in (UNFINISHED if final is None else WITHOUT_END):
             return None
         if final is None:
-            message = "its process is gone: the reaper found its liveness lock free"
+            message = f"its process is gone: the reaper found its liveness lock free; {what_is_left(data, run)}"
             client.set_flow_run_state(run.id, Crashed(message=message), force=True)
             return f"flow run {run.name} is marked as crashed: its process is gone"
         message = f"{final.message or 'It ended'} (reported later: the server did not respond at its end)"

@@ -14,10 +14,9 @@ from infra.bootstrap import clouds, ledger_file
 from infra.leases import leftovers
 from infra.settings import Settings
 from infra.storage import store
+from tasks.crashed_night import NIGHT
 from tasks.loading import judge, load, report
 from tasks.server_calls import post
-
-NIGHT = "night: "  # begins the tag of a flow run that names its night
 
 
 def release_leftovers(flow: Flow[..., object], flow_run: FlowRun, state: State[object]) -> None:

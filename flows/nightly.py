@@ -48,6 +48,7 @@ from infra.storage import store
 from tasks.artifacts import NightProgress, show_plan, show_results, start_progress
 from tasks.canary import canary_after, canary_before, canary_request
 from tasks.control import after_start, control_run, prepare_control
+from tasks.crashed_night import log_what_is_left
 from tasks.golden import find_golden
 from tasks.kept_progress import keep_progress
 from tasks.loading import judge, load, report, report_suite, site
@@ -66,7 +67,7 @@ from warehouse.load import LoadSummary
     flow_run_name=run_name,
     retries=0,  # whatever Prefect's default is set to: a second night would hide the first one, and cost as much
     on_cancellation=[release_leftovers, load_cancelled],
-    on_crashed=[release_leftovers],
+    on_crashed=[release_leftovers, log_what_is_left],
     on_failure=[release_after_error],
 )
 def nightly(  # noqa: PLR0913, PLR0917 - a parameter for each field of Prefect's form

@@ -29,7 +29,6 @@ from bench.errors import LeaseError, NightbenchError, ObjectStoreError, UsageErr
 from bench.machine_nights import machine_night, machine_nights
 from bench.record import NightRecord
 from flows.deployed import is_deployed
-from flows.night_hooks import NIGHT
 from flows.service import postgres
 from flows.service.api import polled_at
 from flows.service.parts import POOL, Service
@@ -39,6 +38,7 @@ from infra.settings import Settings
 from infra.storage import store
 from infra.storage.bucket import bucket_location, fetch, upload_night
 from tasks.artifacts import NightProgress
+from tasks.crashed_night import NIGHT
 from tasks.planning import runs_elsewhere
 from tasks.server_calls import post
 

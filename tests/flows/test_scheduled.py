@@ -22,7 +22,7 @@ from prefect.events.filters import EventFilter, EventNameFilter, EventRelatedFil
 from prefect.events.schemas.automations import AutomationCore
 from prefect.events.schemas.events import Event
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
-from prefect.states import Completed, Failed, Pending, Running, Scheduled
+from prefect.states import Completed, Crashed, Failed, Pending, Running, Scheduled
 from pydantic import SecretStr
 
 from flows.check import find_faults
@@ -235,6 +235,30 @@ def test_a_run_that_was_taken_and_never_started_is_scheduled_again_for_the_time_
     assert other.state.is_running()
 
 
+def test_a_run_that_crashed_before_it_had_begun_is_scheduled_again_once(api: SyncPrefectClient) -> None:
+    deployment = api.create_deployment(api.create_flow_from_name("lost"), name="lost", paused=False)
+    unbegun, begun = (api.create_flow_run_from_deployment(deployment) for _ in range(2))
+    api.set_flow_run_state(begun.id, Running(), force=True)
+    names = {unbegun.name, begun.name}
+
+    def crash_and_reap(*runs: FlowRun) -> list[str]:
+        for run in runs:
+            api.set_flow_run_state(run.id, Pending(name="Submitting"), force=True)
+            api.set_flow_run_state(run.id, Crashed(message="exited with status code 1"), force=True)
+        lines = schedule_again(datetime.now(UTC))
+        return [line for line in lines if any(name in line for name in names)]
+
+    once = crash_and_reap(unbegun, begun)
+    is_offered = api.read_flow_run(unbegun.id).state
+    twice = crash_and_reap(unbegun)
+
+    api.delete_deployment(deployment)
+    assert once == [f"flow run {unbegun.name} crashed before it had begun: it is scheduled again, once"]
+    assert is_offered is not None
+    assert is_offered.is_scheduled()
+    assert twice == []
+
+
 def test_up_reports_what_a_killed_worker_left_so_that_no_later_run_waits_for_it(
     computer: AsDocumented, api: SyncPrefectClient
 ) -> None:
@@ -255,6 +279,8 @@ def test_up_reports_what_a_killed_worker_left_so_that_no_later_run_waits_for_it(
     api.delete_deployment(deployment)
     assert f"flow run {taken.name} was taken by a worker that was killed: it is scheduled again" in shown
     assert [state and state.type.value for state in ended] == ["SCHEDULED", "CRASHED", "RUNNING", "RUNNING"]
+    assert ended[1] is not None
+    assert ended[1].message == "its worker and its process were killed; it had planned no night"
 
 
 def test_what_a_check_finds_of_the_service_is_told_once(computer: AsDocumented, api: SyncPrefectClient) -> None:
