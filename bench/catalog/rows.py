@@ -162,7 +162,7 @@ class HeaderWord(CsvRow):
 
     KEY: ClassVar = ("words",)
 
-    kind: Literal["quantity", "tokens", "per", "statistic", "ignored"]
+    kind: Literal["quantity", "tokens", "per", "statistic", "ignored", "engine"]
     words: str  # in lower case, as warehouse.importers.parsing.printed_units.split_name leaves them
     means: str | None  # None: nothing
 

@@ -32,6 +32,7 @@ from warehouse.importers.parsing.document import Document
 from warehouse.importers.records.forms import RECORD_FORMATS
 from warehouse.importers.statements import log_alone
 from warehouse.importers.statements.beside import with_statements
+from warehouse.importers.tables.every import begins_as_json
 from warehouse.importers.telemetry import samples as telemetry
 from warehouse.importers.vllm import latency as vllm_latency
 from warehouse.importers.vllm import pytorch as vllm_pytorch
@@ -87,7 +88,7 @@ def read_claims(document: Document) -> Iterator[Claim]:
     found = next((each for each in FORMATS if each.recognises(document)), None)
     if found is None:
         document.text  # noqa: B018 - raises an exact error for a binary file
-        if document.data.lstrip()[:1] in (b"{", b"["):
+        if begins_as_json(document.data):
             document.json_lines if document.is_json_lines else document.json  # noqa: B018 - raises an exact error
         known = ", ".join(each.name for each in FORMATS)
         near = what_is_missing(document)

@@ -192,3 +192,53 @@ def test_the_name_of_a_page_is_no_label_of_its_rows(tmp_path: Path) -> None:
     (row,) = audit([str(tmp_path / "awq-70b.md")], AuditOptions()).judged
 
     assert "label_conflict" not in {finding.code for finding in row.findings if finding.status == "FAIL"}
+
+
+def test_a_header_may_name_the_engine_of_its_column() -> None:
+    first, second = claims_of("x.md", "|Model|MLC LLM (tok/s)|Llama.cpp (tok/s)|\n|-|-|-|\n|Llama-3.1-8B|186.7|86|\n")
+
+    assert [(claim.asked.engine, numbers(claim)) for claim in (first, second)] == [
+        ("mlc llm", {"unstated_throughput_tok_per_s": 186.7}),
+        ("llama.cpp", {"unstated_throughput_tok_per_s": 86.0}),
+    ]
+
+
+def test_a_header_may_name_the_tokens_of_its_rate() -> None:
+    prompt, answer = claims_of("x.md", "|Model|Prompt (2048) tok/s|Generation (128) tok/s|\n|-|-|-|\n|Yi-6B|900|45|\n")
+
+    assert (prompt.said.input_throughput_tok_per_s, prompt.asked.isl) == (900.0, 2048)
+    assert (answer.said.output_throughput_tok_per_s, answer.asked.osl) == (45.0, 128)
+
+
+def test_the_other_headers_may_be_values_of_the_first() -> None:
+    claims = claims_of("x.md", "Throughput (unit: tokens/s)\n\n|Batch size|1|8|\n|-|-|-|\n|Llama-3.1-8B|33|240|\n")
+
+    assert [(claim.asked.batch, claim.said.unstated_throughput_tok_per_s) for claim in claims] == [(1, 33), (8, 240)]
+
+
+def test_tokens_of_a_table_of_training_are_those_of_training() -> None:
+    (claim,) = claims_of("x.md", "|Model|GBS|Tokens / sec / GPU|\n|-|-|-|\n|Llama-3.1-8B|128|12000|\n")
+
+    assert claim.said.train_tok_per_s_per_gpu == 12000.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[![CI](badge.svg)](ci)\n\n# Speed\n\n|Engine|Small|\n|-|-|\n|A|33|\n",  # a report that begins with a link
+        "model,throughputvllm\na,33\n",
+        "# Tiers\n|Recipe|Odd tokens/sec/device|\n|-|-|\n|a|33|\n",
+    ],
+)
+def test_a_table_about_speed_in_words_that_are_not_known_has_its_numbers_named(text: str) -> None:
+    claims = claims_of("x.md", text)
+
+    assert "33" in {each.value for claim in claims for each in claim.not_read}
+
+
+def test_a_command_above_a_table_is_not_its_caption() -> None:
+    text = "# Speed\n```\n./bench -p llama-fp16.bin\n```\n|Model|Output tok/s|\n|-|-|\n|Llama-3.1-8B|33|\n"
+
+    (claim,) = claims_of("x.md", text)
+
+    assert claim.asked.precision is None

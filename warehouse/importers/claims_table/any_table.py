@@ -21,10 +21,12 @@ from warehouse.importers.claims_table.facets import llama_test
 from warehouse.importers.claims_table.facts import wrong_facts
 from warehouse.importers.claims_table.plan import LONG, Measure, Plan, plan_of
 from warehouse.importers.claims_table.table import Numbered, claims_of_rows, without_rows
+from warehouse.importers.claims_table.vocabulary import OF_UNIT, column_of
 from warehouse.importers.claims_table.words import names_speed
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.printed import read_quantity
+from warehouse.importers.parsing.printed_units import split_name
 from warehouse.importers.tables.cells import is_comparison, is_summary, with_points, without_gaps
 from warehouse.importers.tables.table import Row, Table
 
@@ -47,7 +49,14 @@ def _is_about_speed(table: Table) -> bool:
     """Whether a table of a page or report is about speed, although no header names a number of ours: each is named."""
     said = f"{table.caption} {table.heading}"
     has_numbers = any(has_digit(cell) for row in table.rows for cell in row.cells[1:])
-    return bool(said.strip()) and has_numbers and names_speed(" ".join((said, *table.header)))
+    has_subject = bool(said.strip()) or any(_SUBJECT & set(column_of(name)) for name in table.header)
+    return has_subject and has_numbers and (names_speed(" ".join((said, *table.header))) or _has_rate(table))
+
+
+def _has_rate(table: Table) -> bool:
+    """Whether a header ends with a unit of speed, whatever it is of."""
+    units = (split_name(name)[1] for name in table.header)
+    return any(unit is not None and unit.dimension in OF_UNIT for unit in units)
 
 
 def _is_of_results(plan: Plan) -> bool:

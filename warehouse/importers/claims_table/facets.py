@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from catalog.read import read_names
+from warehouse.importers.claims_table.words import engine_in
 
 _LENGTH = r"(\d[\d,.]*\s?k?)"
 # By column of the claims table; each takes its words out of the text.
@@ -24,6 +25,12 @@ _STATED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 _PAIR = re.compile(r"(?<![\w./])(\d+(?:\.\d+)?k?)\s*(?:/|->|→)\s*(\d+(?:\.\d+)?k?)(?![\w./])", re.IGNORECASE)
+# `Prompt (2048) tok/sec`: whose tokens the rate counts, and how many each request has; the word stays.
+_COUNTED = re.compile(
+    r"\b(?:(?P<isl>prompt|prefill|input)|(?P<osl>generation|decode|output))\s*\(\s*(?P<count>\d[\d,]*k?)"
+    r"(?:\s*tok(?:en)?s?)?\s*\)",
+    re.IGNORECASE,
+)
 _PRECISION = re.compile(
     r"(?<![a-z0-9])(?:bf16|fp16|f16|fp32|f32|bfloat16|float16|float32|fp8|fp4|nvfp4|mxfp4|int8|int4|w4a16|w8a8|awq|gptq|i?q\d(?:_[a-z0-9]+)*)(?![a-z0-9_])",
     re.IGNORECASE,
@@ -43,11 +50,33 @@ def facets_of(text: str) -> Facets:
 
     A text that states one column twice, such as two precisions, states none of it.
     """
+    found, rest = _named(text)
+    counted = _COUNTED.search(rest)
+    rest = _COUNTED.sub(lambda each: each["isl"] or each["osl"], rest)
+    for column, pattern in _STATED:
+        found.setdefault(column, []).extend(_thousands(one) for one in pattern.findall(rest))
+        rest = pattern.sub(" ", rest)
+    if counted:
+        found["isl" if counted["isl"] else "osl"].append(_thousands(counted["count"]))
+    if not found["isl"] and not found["osl"]:
+        pairs = _PAIR.findall(rest)
+        found["isl"], found["osl"] = ([_thousands(pair[side]) for pair in pairs] for side in (0, 1))
+        rest = _PAIR.sub(" ", rest)
+    found["precision"] = _PRECISION.findall(rest)
+    rest = _PRECISION.sub(" ", rest)
+    if "model" not in found:
+        found["model"] = _SIZE.findall(rest)
+        rest = _SIZE.sub(" ", rest)
+    once = {column: values[0].strip() for column, values in found.items() if len(set(values)) == 1}
+    return once, " ".join(rest.split())
+
+
+def _named(text: str) -> tuple[dict[str, list[str]], str]:
+    """The GPU with its count, the model and the engine that a text names, and the text without them."""
     found: dict[str, list[str]] = {}
     rest = text
     gpu = read_names().gpu_in(rest)
     if gpu:
-        found["gpu"] = [gpu]
         rest = rest.replace(gpu, " ", 1)
         found["gpu"] = [gpu + " " + " ".join(count) if (count := _COUNT_OF.findall(rest)) else gpu]
         rest = _COUNT_OF.sub(" ", rest)
@@ -55,20 +84,11 @@ def facets_of(text: str) -> Facets:
     if model:
         found["model"] = [model]
         rest = rest.replace(model, " ", 1)
-    for column, pattern in _STATED:
-        found.setdefault(column, []).extend(_thousands(one) for one in pattern.findall(rest))
-        rest = pattern.sub(" ", rest)
-    if not found["isl"] and not found["osl"]:
-        pairs = _PAIR.findall(rest)
-        found["isl"], found["osl"] = ([_thousands(pair[side]) for pair in pairs] for side in (0, 1))
-        rest = _PAIR.sub(" ", rest)
-    found["precision"] = _PRECISION.findall(rest)
-    rest = _PRECISION.sub(" ", rest)
-    if not model:
-        found["model"] = _SIZE.findall(rest)
-        rest = _SIZE.sub(" ", rest)
-    once = {column: values[0].strip() for column, values in found.items() if len(set(values)) == 1}
-    return once, " ".join(rest.split())
+    engine = engine_in(rest)
+    if engine:
+        found["framework"] = [engine]
+        rest = rest.replace(engine, " ")
+    return found, rest
 
 
 def _thousands(text: str) -> str:

@@ -10,7 +10,7 @@ from warehouse.importers.claims_table.columns import COLUMNS
 from warehouse.importers.claims_table.facets import facets_of, llama_test
 from warehouse.importers.claims_table.vocabulary import STATISTICS, column_of, metric_of, nearest
 from warehouse.importers.claims_table.words import percentile_in, without_ignored
-from warehouse.importers.parsing.printed import read_quantity
+from warehouse.importers.parsing.printed import read_quantity, whole
 from warehouse.importers.parsing.printed_units import split_name
 from warehouse.importers.tables.table import Row, Table
 
@@ -20,6 +20,14 @@ LONG = frozenset({"metric", "value"})
 _LLAMA = {"pp": "isl", "tg": "osl", "b": "batch"}
 # `Offline Performance` beside `Offline Metric`, as MLPerf prints them: a number and its unit.
 _PERFORMANCE, _ITS_UNIT = ("performance", "result"), ("metric", "units", "unit")
+
+
+# A table with one of these is of training, where tokens per second and GPU are neither of prompts nor of answers.
+_TRAINING = frozenset({"gbs", "mbs", "global batch size", "micro batch size"})
+_TRAINED = "train_tok_per_s_per_gpu"
+# Columns whose values the header may have: `Batch size | 1 | 8 | 64`.
+_AXES = frozenset({"isl", "osl", "batch", "concurrency", "concurrency_or_batch", "tp", "gpu_count", "request_rate"})
+_VALUES_MIN = 2
 
 
 @dataclass(frozen=True)
@@ -110,8 +118,14 @@ class _Planner:
         name = self.mapped.get(header, header)
         if header in self.mapped:
             return name if name in COLUMNS else Measure(at, *_with_unit(name))
+        if at == 0 and self._axis:
+            return "system"
         if name.lower() in _LLAMA and self._is_llama:
             return _LLAMA[name.lower()]
+        return self._named(at, name)
+
+    def _named(self, at: int, name: str) -> str | Measure | NotRead:
+        """The meaning of a header by its words."""
         slot, means = slot_of(name, ""), column_of(name)
         # `Output tok/s` is a metric and `Output` a length.
         is_rate = isinstance(slot, Slot) and slot.scale is not None and split_name(name)[1] is not None
@@ -119,11 +133,24 @@ class _Planner:
             return means[0]
         if isinstance(slot, Slot) and (self._has_digit(at) or self._is_empty(at)):
             return Measure(at, name)
-        with_unit = self._beside_unit(at, name)
-        if with_unit is not None:
-            return with_unit
+        if isinstance(slot, NoSlot) and self._is_of_training and _TRAINED in getattr(metric_of(name), "candidates", ()):
+            return Measure(at, _TRAINED)
+        other = self._beside_unit(at, name) or self._pivoted(at, name)
         why = slot.why if isinstance(slot, NoSlot) else "no cell of it has a number"
-        return self._pivoted(at, name) or NotRead("column", name, "", why, nearest(name, "metric", "column"))
+        return other or NotRead("column", name, "", why, nearest(name, "metric", "column"))
+
+    @cached_property
+    def _is_of_training(self) -> bool:
+        return bool(_TRAINING & {split_name(name)[0] for name in self.table.header})
+
+    @cached_property
+    def _axis(self) -> str:
+        """The column that the first header names and whose values are the other headers; empty if it is none."""
+        first, *others = self.table.header
+        means = column_of(first)[:1]
+        values = [whole(name) for name in others]
+        is_axis = len(others) >= _VALUES_MIN and None not in values and len(set(values)) == len(values)
+        return means[0] if is_axis and set(means) & _AXES and self._common[0] else ""
 
     @cached_property
     def _is_llama(self) -> bool:
@@ -156,9 +183,11 @@ class _Planner:
         test = llama_test(header)
         if test is not None:
             return Measure(at, test[0], "tok/s", test[1])
-        stated, rest = facets_of(header)
+        stated, rest = ({self._axis: header}, "") if self._axis else facets_of(header)
         words, unit = split_name(rest)
         words = without_ignored(words)
+        if not words and unit is None and column_of(self.table.header[0])[:1] == ("metric",):
+            return None  # each row names its own metric
         if not stated:
             return self._of_statistic(at, words)
         own = slot_of(rest, "") if rest and unit is not None else None
@@ -223,6 +252,7 @@ def _metrics_in(text: str) -> Iterator[tuple[str, str]]:
     for count in range(min(_PHRASE_MAX, len(words)), 0, -1):
         for at in range(len(words) - count + 1):
             phrase = " ".join(words[at : at + count]).strip(".;*")
+            phrase = phrase if "(" in phrase else phrase.rstrip(")")  # `(unit: tokens/s)`
             if metric_of(phrase) is None:  # slot_of would look for the nearest name, which takes long
                 continue
             slot = slot_of(phrase, "")

@@ -15,6 +15,7 @@ from warehouse.importers.parsing.printed_units import Unit
 _PER = re.compile(r"\s*/\s*(?=(?:gpu|device|card|user|request|query|stream)s?\b)")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)|(\d{1,2}(?:\.\d+)?)(?:th|st|nd|rd)?(?: percentile)?%?")
 _WORDS_MAX = 5  # of one entry of the vocabulary
+_GLUED_MIN = 7  # letters of a word that is known where it begins a longer one
 _LATENCIES = frozenset({"ttft", "tpot", "itl", "e2el"})
 # A unit that says what is measured where no word does.
 _BY_UNIT = {
@@ -126,7 +127,7 @@ def _latency(quantity: str, statistic: str) -> tuple[str, ...]:
 
 @cache
 def _table() -> Mapping[str, tuple[str, str]]:
-    return {row.words: (row.kind, row.means or "") for row in read_header_words()}
+    return {row.words: (row.kind, row.means or "") for row in read_header_words() if row.kind != "engine"}
 
 
 def percentile_in(words: str) -> str | None:
@@ -138,9 +139,21 @@ def percentile_in(words: str) -> str | None:
 def names_speed(text: str) -> bool:
     """Whether a text has words for a latency or a rate, whatever else it says."""
     words = text.lower().replace("-", " ").replace("_", " ").split()
-    return any(
-        kind == "quantity" and means.split()[-1] in _LATENCIES | {"throughput", "requests"}
-        for kind, means, _ in _matched(words)
+    return any(kind == "quantity" and _is_speed(means) for kind, means, _ in _matched(words)) or any(
+        word.startswith(_glued()) for word in words
+    )
+
+
+def _is_speed(means: str) -> bool:
+    return means.rsplit(maxsplit=1)[-1] in _LATENCIES | {"throughput", "requests"}
+
+
+@cache
+def _glued() -> tuple[str, ...]:
+    """Words of speed with which a longer one may begin: `throughputvllm`."""
+    known = _table().items()
+    return tuple(
+        words for words, (kind, means) in known if kind == "quantity" and len(words) >= _GLUED_MIN and _is_speed(means)
     )
 
 
@@ -148,3 +161,15 @@ def without_ignored(words: str) -> str:
     """The words without those that mean nothing in a header: `reference`."""
     table = _table()
     return " ".join(word for word in words.split() if table.get(word, ("",))[0] != "ignored")
+
+
+def engine_in(text: str) -> str | None:
+    """The name of an inference engine in a text as it is printed there: `Llama.cpp`; None for none, or several."""
+    found = {each[0] for each in _engines().finditer(text)}
+    return found.pop() if len(found) == 1 else None
+
+
+@cache
+def _engines() -> re.Pattern[str]:
+    names = sorted((row.words for row in read_header_words() if row.kind == "engine"), key=len, reverse=True)
+    return re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, names))})(?![\w.-])", re.IGNORECASE)

@@ -16,7 +16,7 @@ _PLAIN = (  # in this order, on lower-case text; each brings one word to one spe
     (re.compile(r"/(?:seconds?|secs?)\b"), "/s"),
     (re.compile(r"\b(?:hours?|hr)\b"), "h"),
     (re.compile(r"/(?:users?|req|stream)$"), "/user"),
-    (re.compile(r"/gpus?\b"), "/gpu"),
+    (re.compile(r"/(?:gpus?|devices?|cards?|chips?|accelerators?|npus?)\b"), "/gpu"),
     (re.compile(r"tflops?"), "tflop"),
     (re.compile(r"\$"), "usd"),
     (re.compile(r"/(?:1m|1million|million|m)tok|/mtok"), "/mtok"),

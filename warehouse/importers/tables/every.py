@@ -1,6 +1,7 @@
 """Every table of a file, by what the file is: a workbook, a page, a report, or columns of text."""
 
 import csv
+import re
 from collections.abc import Callable
 
 from bench.errors import UnreadableResultError
@@ -10,6 +11,8 @@ from warehouse.importers.tables.report import has_bars, tables_of_report
 from warehouse.importers.tables.table import Table
 from warehouse.importers.tables.workbook import is_workbook, tables_of_workbook
 
+_LINK = re.compile(rb"\[!\[|\[[^\[\]\n]*\]\(")  # of Markdown, around a picture or a text
+
 
 def tables_of(name: str, data: bytes, text: Callable[[], str]) -> list[Table]:
     """The tables in the order of the file; empty for JSON. Raises UnreadableResultError for a broken file.
@@ -18,9 +21,9 @@ def tables_of(name: str, data: bytes, text: Callable[[], str]) -> list[Table]:
     """
     if is_workbook(data):
         return tables_of_workbook(name, data)
-    start = data[:1024].lstrip().lower()
-    if start[:1] in {b"{", b"["}:
+    if begins_as_json(data):
         return []
+    start = data[:1024].lstrip().lower()
     content = text()
     if start.removeprefix(b"\xef\xbb\xbf").startswith((b"<!doctype html", b"<html", b"<?xml", b"<head", b"<table")):
         return tables_of_page(name, content)
@@ -31,3 +34,9 @@ def tables_of(name: str, data: bytes, text: Callable[[], str]) -> list[Table]:
     except csv.Error as error:
         raise UnreadableResultError(f"{name} is not valid CSV: {error}") from error
     return [] if found is None else [found]
+
+
+def begins_as_json(data: bytes) -> bool:
+    """Whether a text is JSON by its first letters; a report may begin with a link, which has a bracket too."""
+    start = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return start[:1] == b"{" or (start[:1] == b"[" and not _LINK.match(start))

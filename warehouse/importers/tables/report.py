@@ -29,7 +29,7 @@ def has_bars(lines: Sequence[str]) -> bool:
 def _with_bars(name: str, text: str) -> Iterator[Table]:
     count, lines = CellCount(name), text.splitlines()
     headings: dict[int, str] = {}  # by level: those that the line stands under
-    caption = ""
+    caption, is_code = "", False
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -51,8 +51,10 @@ def _with_bars(name: str, text: str) -> Iterator[Table]:
             level = len(title[1])
             headings = {own: text for own, text in headings.items() if own < level} | {level: _plain(title[2])}
             caption = ""
-        elif line.strip() and len(line) < _LONG and not line.lstrip().startswith(("```", "~~~", "<")):
-            caption = _plain(line)
+        elif line.lstrip().startswith(("```", "~~~")):
+            is_code = not is_code
+        elif line.strip() and len(line) < _LONG and not is_code and not line.lstrip().startswith("<"):
+            caption = _plain(line)  # a command in a block of code is of something else
         at += 1
 
 
