@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 from prefect import get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.exceptions import Abort
+from prefect.settings import PREFECT_API_REQUEST_TIMEOUT
 from prefect.states import Completed, Crashed, Failed
 
 from flows.dead_runs import LivenessLock, hold_liveness_lock
@@ -18,7 +19,7 @@ from flows.ending import end_at_once
 from tasks.server_calls import responds
 
 R = TypeVar("R")
-PATIENCE_S = 30.0  # for a server that restarts; nothing is rented any more
+RESTART_S = 30.0  # that a server may take to restart; nothing is rented any more
 STOP_PATIENCE_S = 2.0  # where the run is stopped: whoever stops it kills it soon
 
 
@@ -41,15 +42,20 @@ def run_to_its_end(data: Path, body: Callable[[], R], if_lost: Callable[[], obje
         try:
             outcome = body()
         except BaseException as error:
-            if responds(PATIENCE_S if isinstance(error, Exception) else STOP_PATIENCE_S):
+            if responds(_patience_s() if isinstance(error, Exception) else STOP_PATIENCE_S):
                 raise
             if_lost()
             _keep_state(lock, _state_of_error(error))
             raise ServerLostError(error) from error
-        if not responds(PATIENCE_S):
+        if not responds(_patience_s()):
             _keep_state(lock, outcome if isinstance(outcome, State) else Completed())
             raise ServerLostError(outcome)
         return outcome
+
+
+def _patience_s() -> float:
+    """How long to wait for the server: a busy one may take as long for an answer as Prefect's client waits for it."""
+    return RESTART_S + float(PREFECT_API_REQUEST_TIMEOUT.value())
 
 
 def outcome_without_server(call: Callable[[], R]) -> R:
