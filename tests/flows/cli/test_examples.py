@@ -44,14 +44,16 @@ OF_THE_SERVICE = {"up", "down", "status"}  # start processes that stay: test_sch
 MAY_FIND_SOMETHING_WRONG = {"run", "audit", "doctor", "check"}  # these exit 1 for what this host or that night is
 
 
+COMMANDS = dict(sorted(typer.main.get_group(app).commands.items()))
+
+
 def examples_of(command: str) -> list[str]:
-    epilog = typer.main.get_group(app).commands[command].epilog or ""
+    epilog = COMMANDS[command].epilog or ""
     heading, *calls = epilog.split("\n\n")
     assert heading == "Examples:"
     return calls
 
 
-COMMANDS = sorted(typer.main.get_group(app).commands)
 EXAMPLES = [(command, call) for command in COMMANDS if command not in OF_THE_SERVICE for call in examples_of(command)]
 
 

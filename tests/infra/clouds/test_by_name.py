@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ from infra.clouds.by_name import RENTED
 
 ROOT = Path(__file__).parents[3]
 TABLE = ROOT / "infra" / "clouds" / "by_name.py"
-SOURCES = {
-    path: ast.parse(path.read_text())
-    for room in ("bench", "catalog", "nights", "meter", "infra", "warehouse", "tasks", "flows")
-    for path in (ROOT / room).rglob("*.py")
-}
+
+
+@cache
+def sources() -> dict[Path, ast.Module]:
+    """Our source files, read by the worker that runs these tests and by no other."""
+    rooms = ("bench", "catalog", "nights", "meter", "infra", "warehouse", "tasks", "flows")
+    return {path: ast.parse(path.read_text()) for room in rooms for path in (ROOT / room).rglob("*.py")}
+
 
 # A load driver that a suite may name has the same name as the cloud of scripts.
 OTHER_MEANINGS = {"command": ("bench/suite", "infra/loadgen", "infra/engines/secret_environment.py")}
@@ -26,7 +30,7 @@ def test_only_the_table_imports_a_clouds_folder(name: str) -> None:
     folder = ROOT / "infra" / "clouds" / name
     importers = [
         path
-        for path, tree in SOURCES.items()
+        for path, tree in sources().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"infra.clouds.{name}.")
         if not path.is_relative_to(folder)
@@ -40,7 +44,7 @@ def test_no_file_outside_a_clouds_folder_has_its_name_as_a_value(name: str) -> N
     folder = ROOT / "infra" / "clouds" / name
     named = [
         path.relative_to(ROOT)
-        for path, tree in SOURCES.items()
+        for path, tree in sources().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value == name and not path.is_relative_to(folder)
     ]
@@ -60,7 +64,7 @@ def test_what_a_cloud_can_do_is_an_ability_and_no_class() -> None:
     """Only what opens the clouds imports their classes, so nothing else can ask for one."""
     importers = {
         (path.relative_to(ROOT).as_posix(), name.name)
-        for path, tree in SOURCES.items()
+        for path, tree in sources().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module in {"infra.clouds.static", "infra.clouds.local"}
         for name in node.names

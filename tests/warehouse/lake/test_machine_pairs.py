@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy.stats
 
 from warehouse.lake.lake import write_rows
 from warehouse.lake.query import run_sql
@@ -35,8 +35,8 @@ def test_the_ratio_of_two_machines_has_welchs_interval(tmp_path: Path) -> None:
     (found,) = run_sql(tmp_path, "FROM machine_pairs WHERE metric = 'output_throughput_tok_per_s'").dicts()
 
     a, b = np.log(ON_A), np.log(ON_B)
-    welch = stats.ttest_ind(a, b, equal_var=False)
-    half = stats.t.ppf(0.975, int(welch.df)) * np.sqrt(a.var(ddof=1) / 3 + b.var(ddof=1) / 3)
+    welch = scipy.stats.ttest_ind(a, b, equal_var=False)
+    half = scipy.stats.t.ppf(0.975, int(welch.df)) * np.sqrt(a.var(ddof=1) / 3 + b.var(ddof=1) / 3)
     ratio = np.exp(a.mean() - b.mean())
     assert (found["scenario"], found["machine_a"], found["machine_b"], found["refused"]) == ("chat", *KINDS, None)
     assert found["ratio"] == pytest.approx(ratio)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy.stats
 
 from warehouse.lake.lake import write_rows
 from warehouse.lake.query import run_sql
@@ -54,9 +54,9 @@ def test_the_interval_of_repeats_on_one_lease_is_students_on_logarithms(tmp_path
     (found,) = asked(tmp_path, "night_repeats")
 
     logs = np.log(FIRST)
-    low, high = stats.t.interval(0.95, len(logs) - 1, logs.mean(), stats.sem(logs))
+    low, high = scipy.stats.t.interval(0.95, len(logs) - 1, logs.mean(), scipy.stats.sem(logs))
     assert (found["repeats"], found["leases"], found["spread_between"]) == (4, 1, None)
-    assert found["mean"] == pytest.approx(stats.gmean(FIRST))
+    assert found["mean"] == pytest.approx(scipy.stats.gmean(FIRST))
     assert found["spread_within"] == pytest.approx(logs.std(ddof=1))
     assert (found["low"], found["high"]) == (
         pytest.approx(np.exp(low), rel=1e-4),
@@ -74,7 +74,7 @@ def test_the_spread_between_leases_is_told_from_that_within_them(tmp_path: Path)
     between = np.var([one.mean(), other.mean()], ddof=1) - within * (1 / 4 + 1 / 2) / 2
     assert found["spread_within"] == pytest.approx(within**0.5)
     assert found["spread_between"] == pytest.approx(between**0.5)
-    assert found["half_width"] == pytest.approx(stats.t.ppf(0.975, 4) * (within / 6) ** 0.5, rel=3e-4)
+    assert found["half_width"] == pytest.approx(scipy.stats.t.ppf(0.975, 4) * (within / 6) ** 0.5, rel=3e-4)
 
 
 def test_one_repeat_has_a_mean_and_no_interval(tmp_path: Path) -> None:
