@@ -3,7 +3,7 @@
 Nights of one scenario, by the real code: hub, registry and cloud are emulated, and each rented machine is an sshd with
 a folder as its disk, where a script stands in for docker. The emulators count what they send, in the size of the real
 files. The cloud bills by a clock on which each download takes its time at the catalogue's pace; everything else takes
-as long as it does on this computer, since nothing is measured on a GPU.
+as long as it does on this computer, since nothing is measured on a GPU. For the same reason the load is a short one.
 """
 
 import tempfile
@@ -18,11 +18,13 @@ from bench.errors import BadRunsError
 from flows.nightly import nightly
 from flows.prepare import prepare
 from tests.flows.conftest import NightFixture, end_all, live_in, make_house, served_by, trust_the_client
-from tests.flows.nightly_team import VOLUME, Team, working
+from tests.flows.nightly_team import SHORT, VOLUME, Team, working
 from tests.flows.serving import serving
 
 NOTHING, EVERYTHING = "nothing kept", "volume and image"
 FIRST, SECOND, NEW_BUILD, PREPARE = "first", "second", "after a new build", "prepare, once"
+PARTS = {NOTHING: (SHORT,), EVERYTHING: (VOLUME, SHORT)}  # of the team's suite
+WHICH = {NOTHING: (FIRST, SECOND, NEW_BUILD), EVERYTHING: (PREPARE, FIRST, SECOND, NEW_BUILD)}
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,14 @@ class EmulatedNight:
     download_s: float  # that all its downloads take one after another
 
 
-def run_nights(house: NightFixture, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[EmulatedNight]:
-    """Each night of a team that keeps nothing, and of one that keeps the model on a volume and has a golden image."""
+def run_nights(kept: str, house: NightFixture, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[EmulatedNight]:
+    """Each night of a team that keeps nothing, or of one that keeps the model on a volume and has a golden image."""
     with working(house, folder, patch) as team:
-        team.write_suite()
-        for night in (FIRST, SECOND, NEW_BUILD):
-            yield _counted(team, NOTHING, night)
-        team.write_suite(VOLUME)
-        for night in (PREPARE, FIRST, SECOND, NEW_BUILD):
-            yield _counted(team, EVERYTHING, night)
-        kept = [one.name for one in team.account.emulator.ledger() if one.kind in ("volume", "snapshot")]
-        team.account.judge(*kept)
+        team.write_suite(*PARTS[kept])
+        for night in WHICH[kept]:
+            yield _counted(team, kept, night)
+        left = [one.name for one in team.account.emulator.ledger() if one.kind in ("volume", "snapshot")]
+        team.account.judge(*left)
 
 
 def _counted(team: Team, kept: str, night: str) -> EmulatedNight:
@@ -69,15 +68,21 @@ def _counted(team: Team, kept: str, night: str) -> EmulatedNight:
 
 
 def nights() -> list[EmulatedNight]:
-    """The same outside of a test, with a server of Prefect's of their own; it takes minutes."""
-    with tempfile.TemporaryDirectory(prefix="nightbench-bill-") as name, pytest.MonkeyPatch.context() as patch:
-        folder = Path(name)
+    """The nights of both teams outside of a test, with a server of Prefect's of their own; it takes minutes."""
+    with tempfile.TemporaryDirectory(prefix="nightbench-bill-") as name:
+        server = Path(name) / "prefect"
+        server.mkdir()
+        with serving(server) as url, served_by(url):
+            return [night for kept in (NOTHING, EVERYTHING) for night in _nights_in(Path(name) / kept, kept)]
+
+
+def _nights_in(folder: Path, kept: str) -> list[EmulatedNight]:
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
         house = make_house(folder, folder / "prefect-home")
         live_in(house, patch)
         trust_the_client(patch)
-        (folder / "prefect").mkdir()
-        with serving(folder / "prefect") as url, served_by(url):
-            try:
-                return list(run_nights(house, folder, patch))
-            finally:
-                end_all(house)
+        try:
+            return list(run_nights(kept, house, folder, patch))
+        finally:
+            end_all(house)
