@@ -9,10 +9,12 @@ from bench.wording import counted
 NOISE = frozenset(
     {
         *("busy_host", "busy_host_gpu", "stolen_cpu", "unstable", "steady_drift", "dispatch_late", "canary_fell"),
+        *("slow_core",),
         *("cold_start_contamination", "server_unwatched", "client_bound", "client_bound_merged", "client_bound_core"),
         "client_bound_envelope",
     }
 )
+OTHERS_TOOK = frozenset({"busy_host", "busy_host_gpu", "stolen_cpu"})
 GOOD_VERDICTS = frozenset({"accepted", "suspect"})  # of runs that need nothing from a person
 ORDER = ("accepted", "suspect", "rejected", "failed", "not-run")
 MEANINGS = {
@@ -42,6 +44,8 @@ def closing(night: str, verdicts: Mapping[str, int], doubts: Sequence[Doubt]) ->
     lines += [MEANINGS[name].format(codes=_codes(name, doubts)) for name in known]
     busy = next((one.message for one in doubts if one.code == "busy_host"), None)
     lines += [f"The host was busy: {busy}."] if busy else []
+    slow = next((one.message for one in doubts if one.code == "slow_core"), None)
+    lines += [f"The cores of the host changed their speed: {slow}."] if slow else []
     return [*lines, _next(night, known, doubts)]
 
 
@@ -55,6 +59,11 @@ def _next(night: str, verdicts: Sequence[str], doubts: Sequence[Doubt]) -> str:
         return f"Next: `nightbench run --resume {night}` runs what is missing."
     if "failed" in verdicts or "rejected" in verdicts:
         return "Next: read the reasons on the page, mend what they name, and run another night."
+    if any(one.code == "slow_core" for one in doubts) and not any(one.code in OTHERS_TOOK for one in doubts):
+        return (
+            "Next: nothing on this host took the time that is missing, so its cores were slower themselves (a virtual "
+            "machine shares them, and heat slows them): run `nightbench run` again later, or on another host."
+        )
     if any(one.code in NOISE for one in doubts):
         return (
             "Next: the interval of each scenario on the page says how exact the numbers are; for narrower ones close "

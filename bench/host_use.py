@@ -29,6 +29,8 @@ class HostUse(StoredValue):
     run_queue_mean: float | None = None  # processes that ran or waited for a core, ours among them
     core_frequency_mean_mhz: float | None = None  # of the cores that the run may use
     core_throttle_count: int | None = None  # how often a core or its package was throttled for its heat
+    core_work_s: float | None = None  # CPU time of a fixed piece of work: its median during the load
+    core_work_slowest_s: float | None = None
     unknown: dict[str, str] = Field(default_factory=dict)  # what could not be measured, and why
 
     @property
@@ -39,8 +41,11 @@ class HostUse(StoredValue):
         busiest = f"; busiest: {', '.join(self.other_processes)}" if self.other_processes else ""
         return f"{self.other_cpu_share:.1%} of the CPU time{busiest}"
 
-    def in_words(self, steal_share: float | None) -> str | None:
-        """How the host was: what others took, and what waited for what; `steal_share` is what a hypervisor took."""
+    def in_words(self, steal_share: float | None, core_speed_share: float | None = None) -> str | None:
+        """How the host was: what others took, and what waited for what; `steal_share` is what a hypervisor took.
+
+        `core_speed_share` is the speed of the cores; 1: that of the night's run in which they were fastest.
+        """
         shares = {"a core": self.cpu_pressure_share, "a disk": self.io_pressure_share}
         shares["memory"] = self.memory_pressure_share
         waited = [f"for {what} in {share:.0%}" for what, share in shares.items() if share is not None]
@@ -48,4 +53,5 @@ class HostUse(StoredValue):
         said += [f"a process waited {', '.join(waited)} of the load"] if waited else []
         said += [] if steal_share is None else [f"the hypervisor took {steal_share:.1%} of the CPU time"]
         said += [f"the cores were throttled {self.core_throttle_count} times"] if self.core_throttle_count else []
+        said += [] if core_speed_share is None else [f"the cores ran at {core_speed_share:.0%} of their best speed"]
         return "; ".join(said) or None

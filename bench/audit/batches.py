@@ -25,13 +25,13 @@ def batch_evidence(record: RunRecord, report: BatchReport, measured: Mapping[str
         ev.PERCENTILE_DISORDER: disorder(measured),
         ev.OSL_RATIO: ratio(report.output_tokens, report.requests * work.osl),
     }
-    return with_lacking(record, columns | host_use(record))
+    return with_lacking(record, columns | host_use(record, measured))
 
 
-def command_evidence(record: RunRecord) -> Evidence:
-    """The same of a command, of which only the host is known."""
+def command_evidence(record: RunRecord, row: Mapping[str, float | int | None]) -> Evidence:
+    """The same of a command, of which only the host is known; `row` has what is known of it so far."""
     columns: Evidence = dict.fromkeys(EVIDENCE_COLUMNS)
-    return with_lacking(record, columns | host_use(record))
+    return with_lacking(record, columns | host_use(record, row))
 
 
 def _rate_apart(report: BatchReport, measured: Mapping[str, float | int | None]) -> float | None:

@@ -275,6 +275,7 @@ class Claim:
     label: str = ""  # as a person would name the row
     repeat_of: str = ""  # equal for repeats of one measurement; empty: the file does not say
     half_width_max: float | None = None  # of the interval of its repeats, as its suite asks; a share
+    core_speed_share: float | None = None  # of its host, during the load; 1: the fastest run of the night
     beside: str = ""  # what else its host did during the load, in words; empty: not watched
     unread: Mapping[str, object] = field(default_factory=dict)
     not_read: tuple[NotRead, ...] = ()

@@ -76,7 +76,7 @@ def evidence(
     columns |= _server_view(record, report, deltas, scrapes)
     columns |= _statistics(record, report, measured)
     columns |= _client(record, report)
-    columns |= host_use(record)
+    columns |= host_use(record, measured)
     columns |= changes(record)
     columns |= start_evidence(record)
     return with_lacking(record, columns)
@@ -278,8 +278,8 @@ def _client(record: RunRecord, report: LoadReport) -> Evidence:
     }
 
 
-def host_use(record: RunRecord) -> Evidence:
-    """What other processes took; None where it was not measured, as in records of before."""
+def host_use(record: RunRecord, row: Mapping[str, float | int | None]) -> Evidence:
+    """What other processes took, and how fast the cores were; None where it was not measured, as in older records."""
     use, busy = record.host_use, record.busy
     if use is None:
         return {}
@@ -288,6 +288,7 @@ def host_use(record: RunRecord) -> Evidence:
         ev.OTHER_CPU_OVER_ALLOWED: ratio(use.other_cpu_share, record.quality.max_other_cpu_share),
         ev.STEAL_OVER_ALLOWED: None if busy is None else ratio(busy.steal_share, record.quality.max_other_cpu_share),
         ev.OTHER_GPU_PROCESSES: None if others is None else float(len(others)),
+        ev.CORE_TIME_OVER_BEST: ratio(1.0, row.get("core_speed_share")),
     }
 
 

@@ -46,6 +46,7 @@ def claim_of(
         label=f"{record.asked.name} #{record.repeat}",
         repeat_of=_repeated(record, row),
         half_width_max=record.quality.half_width_max,
+        core_speed_share=row.get("core_speed_share"),
         beside=row.get("host_pressure") or "",
     )
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from bench.host_use import HostUse
 from bench.machine.gpu_telemetry.sample import GpuSample
+from infra.hardware.core_speed import CoreSpeed
 from infra.hardware.cores import NO_FREQUENCY, NO_THROTTLE, CoreState, CoreUse, read_cores
 from infra.hardware.gpu_sampler import GpuSampler
 from infra.hardware.host_use import NO_PRESSURE, GpuWatch, Look, Use, busiest, read_cpu, read_others
@@ -80,6 +81,7 @@ class Sampler:
         self._gpu_samples = GpuSampler()
         self._kernel_log = KernelLog()
         self._memory = MemoryTraffic(own.ever)
+        self._speed = CoreSpeed()
         self._other_memory_bytes: float | None = None
         self._others = read_others(own)
         self._busiest: tuple[str, ...] = ()
@@ -94,10 +96,12 @@ class Sampler:
         self._kernel_log.begin()
         self._sample()
         self._thread.start()
+        self._speed.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Stop and take the last sample."""
+        self._speed.__exit__(kind, error, at)
         self._gpu_samples.__exit__(kind, error, at)
         self._is_over.set()
         self._thread.join()
@@ -132,6 +136,7 @@ class Sampler:
             "pressure": NO_PRESSURE if use.cpu_pressure_share is None else None,
             "core_frequency": NO_FREQUENCY if cores.frequency_mean_mhz is None else None,
             "core_throttling": NO_THROTTLE if cores.throttle_count is None else None,
+            "core_speed": self._speed.why_unknown,
             "gpu": self._gpus.why_unknown,
             "memory_bandwidth": self._memory.why_unknown,
             "gpu_telemetry": ELSEWHERE if self._is_elsewhere else self._gpu_samples.trouble,
@@ -151,6 +156,8 @@ class Sampler:
             run_queue_mean=cores.run_queue_mean,
             core_frequency_mean_mhz=cores.frequency_mean_mhz,
             core_throttle_count=cores.throttle_count,
+            core_work_s=self._speed.median_s,
+            core_work_slowest_s=self._speed.slowest_s,
             unknown={name: why for name, why in unknown.items() if why is not None},
         )
 

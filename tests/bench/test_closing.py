@@ -6,12 +6,16 @@ from bench.closing import Doubt, closing
 
 BUSY = Doubt("suspect", "busy_host", 2, "other processes took 9.6 times ...; busiest: stress-ng (2 processes) 48%")
 
+SLOW = Doubt("suspect", "slow_core", 2, "the cores took 1.27 times as long")
+
 
 @pytest.mark.parametrize(
     ("verdicts", "doubts", "first", "last"),
     [
         ({"accepted": 9}, [], "9 runs, 9 accepted.", "compare NIGHT NIGHT"),
         ({"accepted": 1, "suspect": 2}, [BUSY], "3 runs, 1 accepted, 2 suspect.", "close what keeps the computer busy"),
+        ({"suspect": 2}, [SLOW], "2 runs, 2 suspect.", "on another host"),
+        ({"suspect": 2}, [BUSY, SLOW], "2 runs, 2 suspect.", "close what keeps the computer busy"),
         ({"rejected": 1}, [Doubt("rejected", "incomplete", 1)], "1 run, 1 rejected.", "mend what they name"),
         ({"suspect": 1, "not-run": 1}, [BUSY], "2 runs, 1 suspect, 1 not-run.", "run --resume N"),
     ],

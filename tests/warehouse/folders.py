@@ -85,6 +85,8 @@ QUIET = HostUse(
     run_queue_mean=1.5,
     core_frequency_mean_mhz=2600.0,
     core_throttle_count=0,
+    core_work_s=2e-4,
+    core_work_slowest_s=2.2e-4,
     unknown={"gpu": "no tool"},
 )
 

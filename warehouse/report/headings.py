@@ -44,6 +44,9 @@ _WHOLE = {
     "cpu_pressure_share": "time a process waited for a core (share)",
     "memory_pressure_share": "time a process waited for memory (share)",
     "steal_share": "CPU time taken by the hypervisor (share)",
+    "core_speed_share": "speed of the cores (share of the night's fastest run)",
+    "core_speed_lowest_share": "lowest speed of the cores (share of the night's fastest run)",
+    "core_work_ms": "CPU time of a fixed piece of work (ms)",
     "isl_osl": "input and output length (tokens)",
 }
 _WORDS = {

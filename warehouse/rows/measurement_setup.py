@@ -86,8 +86,8 @@ def _floors_of(scenario: Scenario, quality: Quality) -> list[str] | None:
     return [f"{task} {name} >= {floor:g}" for task, each in floors for name, floor in sorted(each.items())] or None
 
 
-def found(record: RunRecord) -> Row:
-    """The columns of what the run found: host, server, weights, load driver."""
+def found(record: RunRecord, core_speed_share: float | None, core_speed_lowest_share: float | None) -> Row:
+    """The columns of what the run found: host, server, weights, load driver; shares as in NightServers.core_speeds."""
     row: Row = {}
     if record.host:
         row |= record.host.model_dump(include={"kernel", "cpu_model", "cpu_count", "gpu_driver"})
@@ -107,7 +107,8 @@ def found(record: RunRecord) -> Row:
         row |= {"request_count": record.load.request_count} if record.load.request_count else {}
     if record.busy:
         row |= record.busy.model_dump()
-    return row | _host_use(record)
+    row |= {"core_speed_share": core_speed_share, "core_speed_lowest_share": core_speed_lowest_share}
+    return row | _host_use(record, core_speed_share)
 
 
 def _gpus(record: RunRecord) -> Row:
@@ -119,7 +120,7 @@ def _gpus(record: RunRecord) -> Row:
     return {"gpu_count": None if used is None else len(used)}
 
 
-def _host_use(record: RunRecord) -> Row:
+def _host_use(record: RunRecord, core_speed_share: float | None) -> Row:
     """The columns of what other processes took; what was not measured is NULL, with the reason."""
     use = record.host_use
     if use is None:
@@ -137,7 +138,8 @@ def _host_use(record: RunRecord) -> Row:
         "run_queue_mean": use.run_queue_mean,
         "core_frequency_mean_mhz": use.core_frequency_mean_mhz,
         "core_throttle_count": use.core_throttle_count,
-        "host_pressure": use.in_words(record.busy.steal_share if record.busy else None),
+        "core_work_ms": None if use.core_work_s is None else use.core_work_s * 1e3,
+        "host_pressure": use.in_words(record.busy.steal_share if record.busy else None, core_speed_share),
         "not_measured": "; ".join(f"{name}: {why}" for name, why in sorted(use.unknown.items())) or None,
     }
 

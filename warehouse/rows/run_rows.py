@@ -65,7 +65,12 @@ def run_rows(place: RunId, files: RunFiles, servers: NightServers = UNKNOWN) -> 
     Raises UnreadableResultError naming the file that cannot be parsed.
     """
     record = with_last_answers(read_record(place, files.record), servers.answers)
-    row = blank_row(place) | requested(record.asked, record.quality) | found(record) | of_run(record)
+    row = (
+        blank_row(place)
+        | requested(record.asked, record.quality)
+        | found(record, *servers.core_speeds(record))
+        | of_run(record)
+    )
     row["is_first_after_start"] = servers.is_first(record)
     if record.outcome != "measured":
         telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, None)
@@ -117,7 +122,7 @@ def _command_rows(place: RunId, files: RunFiles, record: RunRecord, row: Row) ->
     evidence = command_share(metrics, find_gpu(gpus[0]) if gpus else None, len(gpus) * record.asked.workload.nodes)
     telemetry = None if files.telemetry is None else telemetry_table(place, files.telemetry, None)
     row |= dict.fromkeys(NOT_ASKED, "a command has no server to ask")
-    row |= command_evidence(record)
+    row |= command_evidence(record, row)
     return RunRows(row, telemetry=telemetry, command_metrics=command_table(place, metrics), evidence=evidence)
 
 

@@ -171,6 +171,20 @@ _FOUND = (
     Column("run_queue_mean", "number", "processes that ran or waited for a core during the load, ours too", low=0),
     Column("core_frequency_mean_mhz", "number", "frequency of the cores; NULL: not reported", "MHz", low=0),
     Column("core_throttle_count", "integer", "how often a core was throttled for heat during the load", low=0),
+    Column(
+        "core_work_ms", "number", "CPU time of a fixed piece of work on the cores during the load: median", "ms", low=0
+    ),
+    Column(
+        "core_speed_share",
+        "number",
+        "median speed of the cores during the load; 1: the run of this night and machine whose cores were fastest",
+        "share",
+        low=0,
+        high=1,
+    ),
+    Column(
+        "core_speed_lowest_share", "number", "the lowest speed of the cores during the load", "share", low=0, high=1
+    ),
     Column("host_pressure", "text", "in words: what others took of the host during the load, and what waited for what"),
     Column("not_measured", "text", "what other processes took and could not be measured, with the reason"),
     Column(

@@ -199,9 +199,19 @@ def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
         is_by_interval = group[0].half_width_max is not None
         column = ev.HALF_WIDTH_OVER_ALLOWED if is_by_interval else ev.REPEAT_VARIATION
         seen = _width_of_interval(group) if is_by_interval else _variation(group)
+        seen = _with_core_speeds(seen, group)
         for at in members if seen is not None else ():
             found[at][column] = _beside(seen, claims[at])  # type: ignore[arg-type]
     return found
+
+
+def _with_core_speeds(found: Observed | None, claims: Sequence[Claim]) -> Observed | None:
+    """The same with how fast the cores were in these repeats, which may be why they differ."""
+    speeds = [claim.core_speed_share for claim in claims if claim.core_speed_share is not None]
+    if found is None or not speeds:
+        return found
+    said = f"the cores ran at {min(speeds):.0%} to {max(speeds):.0%} of their best speed in these repeats"
+    return replace(found, note=f"{found.note}; {said}")
 
 
 def _beside(found: Observed, claim: Claim) -> Observed:

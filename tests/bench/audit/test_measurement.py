@@ -37,7 +37,8 @@ from tests.bench.builders import (
 
 # Columns that say of a run that it has a kind of workload with rules of its own.
 KINDS = {
-    *("adapters", "answer_form", "cancelled", "images_sent", "is_speculative", "repeated_e2el_p50_ms", "start_other_s")
+    *("adapters", "answer_form", "cancelled", "core_speed_share", "images_sent", "is_speculative"),
+    *("repeated_e2el_p50_ms", "start_other_s"),
 }
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
@@ -98,6 +99,11 @@ def _beside_earlier(run: Measured) -> Evidence:
 def _beside(**used: object) -> Mutation:
     """The same run, beside other processes on its host."""
     return lambda run: replace(run, record=run.record.model_copy(update={"host_use": HOST_USE.model_copy(update=used)}))
+
+
+def _on_slow_cores(share: float) -> Mutation:
+    """The same run, with cores at this share of their best speed."""
+    return lambda run: replace(run, stored=run.stored | {"core_speed_share": share})
 
 
 def _robbed(steal_share: float) -> Mutation:
@@ -444,6 +450,7 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("client_bound_envelope", STEADY, _calibrated_for(3, 1000.0)),
     ("busy_host", STEADY, _beside(other_cpu_share=0.06)),
     ("stolen_cpu", STEADY, _robbed(0.06)),
+    ("slow_core", _on_slow_cores(1.0)(STEADY), _on_slow_cores(0.9)),
     ("busy_host_gpu", STEADY, _beside(other_gpu_processes=("miner (pid 7)",))),
     ("numerics_changed", STEADY, _answering(after=_likely(-2.02))),
     ("numerics_changed_greedy", STEADY, _answering(after=OTHER_WORDS)),

@@ -15,7 +15,8 @@ from warehouse.sql import name
 _WANTED = (
     *("other_cpu_share", "cpu_pressure_share", "memory_pressure_share", "steal_share", "run_queue_mean"),
     *("load_average_before", "load_average_after", "core_frequency_mean_mhz", "core_throttle_count"),
-    *("throttled_share", "host_pressure", "other_processes", "other_gpu_processes", "not_measured"),
+    *("core_speed_share", "core_speed_lowest_share", "core_work_ms", "throttled_share", "host_pressure"),
+    *("other_processes", "other_gpu_processes", "not_measured"),
 )
 _KNOWN = {column.name for column in COLUMNS["measurements"]}
 _QUESTION = (
@@ -23,11 +24,16 @@ _QUESTION = (
     "FROM measurements WHERE night = {{ night }} AND outcome = 'measured' AND is_control IS NOT TRUE\n"
     'ORDER BY "order"'
 )
-_NUMBERS = {"other_cpu_share": ("other processes", "stage"), "cpu_pressure_share": ("waited for a core", "bar")}
+_NUMBERS = {
+    "other_cpu_share": ("other processes", "stage"),
+    "cpu_pressure_share": ("waited for a core", "bar"),
+    "slower_share": ("slower cores", "idle"),
+}
 DRAWN = 12  # runs
 _LEAD = Markup(
     "<p>Of the measured time: the share of the cores that other processes took, and the share in which a process "
-    "waited for a core.</p>"
+    "waited for a core. Slower cores: by how much less they did in the same CPU time than in the night's fastest run."
+    "</p>"
 )
 
 
@@ -38,17 +44,19 @@ def host_html(data: Path, night: str) -> Markup:
     if not measures:
         return Markup("<p>Not measured: {}.</p>").format(_why(answer))
     said = "; ".join(f"{one.label} {one.said}" for one in measures)
-    title = "Other load on the host while measuring (% of the time)"
+    title = "Other load and slower cores on the host while measuring (%)"
     rest = _processes(answer) + _unknown(answer)
     return _LEAD + picture_html(answer, "host", title, said, bars(measures)) + rest
 
 
 def _measures(row: Row) -> list[Measure]:
     run = f"{row['scenario']} #{row['repeat']}"
+    speed = row["core_speed_share"]
+    known = row | {"slower_share": None if speed is None else 1 - speed}
     return [
-        Measure(run, 100 * row[column], f"{row[column]:.1%} {words}", kind)
+        Measure(run, 100 * known[column], f"{known[column]:.1%} {words}", kind)
         for column, (words, kind) in _NUMBERS.items()
-        if row[column] is not None
+        if known[column] is not None
     ]
 
 

@@ -1,4 +1,4 @@
-"""Whether other processes or a hypervisor took the machine's CPU time or GPUs during the load.
+"""Whether other processes or a hypervisor took the machine's CPU time or GPUs during the load, or cores were slower.
 
 That is noise and no fault: it makes a run suspect, and how far the repeats then differ says what it cost.
 """
@@ -41,6 +41,25 @@ HOST_RULES: tuple[Rule, ...] = (
         lacking="the kernel does not count stolen CPU time",
         note="{host_pressure}",
         origin=_ORIGIN,
+    ),
+    Rule(
+        code="slow_core",
+        is_noise=True,
+        column=ev.CORE_TIME_OVER_BEST,
+        family="host",
+        is_of_batches=True,
+        is_of_commands=True,
+        passing=(None, 1.05),
+        tolerated=None,
+        sentence="the cores took {value:.2f} times as long for a fixed piece of work as in the night's fastest run",
+        scope="metric",
+        is_required=False,
+        only_where="core_speed_share",
+        note="{host_pressure}",
+        origin=(
+            "chosen by Nightbench: what busy_host allows others. It is the cause of a wide interval and alone doubts no"
+            " run: where repeats agree nevertheless, their mean is as sure as their interval"
+        ),
     ),
     Rule(
         code="busy_host_gpu",
