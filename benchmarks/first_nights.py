@@ -2,9 +2,9 @@
 
 `python -m benchmarks first_nights` runs ten pairs quiet and ten busy: 40 nights of two to four minutes.
 `python -m benchmarks.first_nights --quiet 2 --busy 1 --into FILE` runs fewer, adds them to the pairs of a file, and
-prints the bars over all of them: so the forty nights fit into several evenings. A pair is a night of the local suite,
-and one whose engine was started with flags that give its model more layers; weights are made up in both, so they may
-differ.
+prints the bars over all of them, and how fast the cores were: so the forty nights fit into several evenings. A pair is
+a night of the local suite, and one whose engine was started with flags that give its model more layers; weights are
+made up in both, so they may differ.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ from nights.durable import write_text
 from warehouse.lake.query import run_sql
 
 PAIRS = 10
+DRIFTED = 0.95  # speed of the cores, from which on repeats cannot agree within 5 %
 MADE_UP = '"--load-format", "dummy"'
 # 15 % slower, of 8 layers and 1408: 9 layers alone cost 11 %, 10 cost 22 %, and this has 16 % more weights to read.
 SLOW = """"--hf-overrides", '{"num_hidden_layers": 9, "intermediate_size": 1536}'"""
@@ -48,7 +49,7 @@ SECOND_S = Bar("first_nights.second_s", "the quiet night after it", "s", 120.0)
 BARS = (EXITS, REJECTED, NAMED, ACCEPTED, TOLD_QUIET, TOLD_BUSY, FIRST_S, SECOND_S)
 ROWS = """
 SELECT scenario, verdict, is_first_after_start, coalesce(is_wide, false) AS is_wide, coalesce(said, '') AS said,
-       if(arrivals = 'closed', 1 / output_throughput_tok_per_s, e2el_p50_ms) AS seconds
+       if(arrivals = 'closed', 1 / output_throughput_tok_per_s, e2el_p50_ms) AS seconds, core_work_ms
 FROM measurements LEFT JOIN (
     SELECT night, run_id, bool_or(code = 'unstable' AND status = 'WARN') AS is_wide,
            string_agg(code || ' ' || message, '; ') FILTER (severity <> 'info') AS said
@@ -181,6 +182,38 @@ def bars_of(pairs: Pairs) -> Mapping[str, Measured]:
     return {bar.name: Measured(value) for bar, value in values.items()}
 
 
+def core_speed_in_words(pairs: Sequence[Pair]) -> str:
+    """How fast the cores of this host were in these nights, and how many rows that are not accepted this may explain.
+
+    A file of before has no speeds.
+    """
+    every = [night for pair in pairs for night in (pair.usual, pair.slower)]
+    took_ms = [row["core_work_ms"] for night in every for row in night.rows if row.get("core_work_ms")]
+    if not took_ms:
+        return "speed of the cores: not measured"
+    of_scenario = [rows for night in every for rows in _by_scenario(night.rows)]
+    doubted = [(row, rows) for rows in of_scenario for row in rows if row["verdict"] != "accepted"]
+    drifted = sum(_lowest_speed(rows) < DRIFTED for _row, rows in doubted)
+    within = [_lowest_speed(night.rows) for night in every]
+    return (
+        f"speed of the cores: a fixed piece of work took {min(took_ms):.3g} to {max(took_ms):.3g} ms, so they ran at "
+        f"{min(took_ms) / max(took_ms):.0%} to 100% of their best speed; lowest of one night: {min(within):.0%}; "
+        f"{drifted} of {len(doubted)} rows that are not accepted are of a scenario whose repeats ran at less than "
+        f"{DRIFTED:.0%} of the speed of its fastest"
+    )
+
+
+def _by_scenario(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    names = dict.fromkeys(row["scenario"] for row in rows)
+    return [[row for row in rows if row["scenario"] == name] for name in names]
+
+
+def _lowest_speed(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The lowest speed of the cores in these rows, as a share of the fastest; 1 where it is not known."""
+    took_ms = [row["core_work_ms"] for row in rows if row.get("core_work_ms")]
+    return min(took_ms) / max(took_ms) if took_ms else 1.0
+
+
 def _is_named(row: Mapping[str, Any]) -> bool:
     """Whether a wide row is suspect, and its busy_host names one of the processes of BUSY."""
     return row["verdict"] == "suspect" and "busy_host" in row["said"] and any(name in row["said"] for name in BUSY)
@@ -204,6 +237,8 @@ def main() -> None:
     for bar in (one for one in BARS if one.name in found):
         value = found[bar.name].value
         print(f"{bar.name}: {value:.3g} {bar.unit} ({bar.direction} {bar.limit:g}): {bar.what}")
+    for kind, run in (("quiet", pairs.quiet), ("busy", pairs.busy)):
+        print(f"{kind}, {core_speed_in_words(run)}")
 
 
 def read_pairs(path: Path) -> Pairs:

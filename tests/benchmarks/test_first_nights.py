@@ -17,6 +17,7 @@ from benchmarks.first_nights import (
     Pairs,
     bars_of,
     busy_processes,
+    core_speed_in_words,
     read_pairs,
 )
 from benchmarks.told_apart import slow_down
@@ -50,6 +51,19 @@ def test_the_busy_processes_run_under_their_names_and_are_ended() -> None:
         assert set(BUSY) <= set(listed)
     listed = subprocess.run(["ps", "-eo", "comm"], capture_output=True, text=True, check=True).stdout.split()
     assert not set(BUSY) & set(listed)
+
+
+def test_rows_that_are_not_accepted_are_counted_where_the_cores_changed_their_speed() -> None:
+    row = {"verdict": "accepted", "scenario": "one", "core_work_ms": 0.2}
+    slow, known = row | {"verdict": "suspect", "core_work_ms": 0.25}, row | {"scenario": "four", "verdict": "suspect"}
+    older = {"verdict": "suspect", "scenario": "one"}
+    night, before = Night(0, 100.0, (row, slow, known)), Night(0, 100.0, (older,))
+
+    found = core_speed_in_words([Pair(night, before)])
+
+    assert "took 0.2 to 0.25 ms, so they ran at 80% to 100% of their best speed; lowest of one night: 80%" in found
+    assert "1 of 3 rows that are not accepted" in found
+    assert core_speed_in_words([Pair(before, before)]) == "speed of the cores: not measured"
 
 
 def test_pairs_of_several_evenings_are_counted_together(tmp_path: Path) -> None:
