@@ -86,6 +86,13 @@ took 0.01 s
 (APIServer pid={pid}) INFO {now} [api_server.py:1900] Starting vLLM server on http://{host}:{port}
 """
 
+READY_LINES = """\
+(APIServer pid={pid}) INFO:     Started server process [{pid}]
+(APIServer pid={pid}) INFO:     Waiting for application startup.
+(APIServer pid={pid}) INFO:     Listening on port {port}
+(APIServer pid={pid}) INFO:     Application startup complete.
+"""
+
 DEAD_LINE = (
     "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. "
     "See stack trace (above) for the root cause."
@@ -193,6 +200,30 @@ class Truth:
             named = f'engine="0",finished_reason="{reason}",model_name="{self.model}"'
             lines.append(f"vllm:request_success_total{{{named}}} {float(self.finished[reason])}")
         return "\n".join(lines) + "\n"
+
+    def pages(self) -> dict[str, object]:
+        """What each path answers: a text as it is, anything else as JSON."""
+        version = "9.9.9" if "wrong_version" in self.faults else VERSION
+        model = {"id": self.model, "object": "model", "owned_by": "vllm", "root": self.path}
+        models = [model | {"id": name, "max_model_len": self.context} for name in (self.model, *self.adapters)]
+        return {
+            "/health": "",
+            "/ping": "",
+            "/load": {"server_load": self.running},
+            "/version": {"version": version},
+            "/v1/models": {"object": "list", "data": models},
+            "/metrics": self.metrics(),
+        }
+
+    def starting(self) -> str:
+        """Write the log up to the moment when it is about to listen."""
+        words = {"path": self.path, "host": self.host, "port": self.port, "context": self.context, "pid": os.getpid()}
+        words["now"] = time.strftime("%m-%d %H:%M:%S")
+        return START_LINES.format(version=VERSION, concurrency=524_288 / self.context, **words)
+
+    def listening(self, port: int) -> str:
+        """Write the log's last lines of a start."""
+        return READY_LINES.format(pid=os.getpid(), port=port)
 
 
 @dataclass(frozen=True, slots=True)
@@ -545,20 +576,7 @@ class Conversation:
 
     async def _page(self, method: str, path: str) -> None:
         truth = self._truth
-        version = "9.9.9" if "wrong_version" in truth.faults else VERSION
-        names = (truth.model, *truth.adapters)
-        model = {"id": truth.model, "object": "model", "owned_by": "vllm", "root": truth.path}
-        pages: dict[str, object] = {
-            "/health": "",
-            "/ping": "",
-            "/load": {"server_load": truth.running},
-            "/version": {"version": version},
-            "/v1/models": {
-                "object": "list",
-                "data": [model | {"id": name, "max_model_len": truth.context} for name in names],
-            },
-            "/metrics": truth.metrics(),
-        }
+        pages = truth.pages()
         if method == "POST" and truth.trace_folder is not None:
             profile(truth, path)
             pages = {"/start_profile": "", "/stop_profile": ""}
@@ -593,7 +611,7 @@ class Conversation:
             await self._weigh(ask)
             return
         self._truth.running += 1
-        self._truth.note("received", ask.request_id, running=self._truth.running)
+        self._truth.note("received", ask.request_id, running=self._truth.running, prompt=len(ask.prompt))
         self._truth.counts["prompt_tokens"] += len(ask.prompt)
         try:
             await (self._stream(ask) if ask.option("stream") else self._whole(ask))
@@ -699,9 +717,7 @@ async def serve(truth: Truth) -> None:
     stop_on(asyncio.get_running_loop(), stopped)
     if "slow_child" in truth.faults:
         subprocess.Popen([sys.executable, "-c", STUBBORN_CHILD])  # noqa: ASYNC220 -- before anything is served
-    words = {"path": truth.path, "host": truth.host, "port": truth.port, "context": truth.context, "pid": os.getpid()}
-    words["now"] = time.strftime("%m-%d %H:%M:%S")
-    say(START_LINES.format(version=VERSION, concurrency=524_288 / truth.context, **words))
+    say(truth.starting())
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stopped.wait(), truth.start_s)
     if "oom_at_start" in truth.faults:
@@ -728,12 +744,7 @@ async def listen(truth: Truth, stopped: asyncio.Event) -> None:
         tls.load_cert_chain(os.environ["TRUTH_TLS"])
     server = await asyncio.start_server(accept, truth.host, truth.port, backlog=2048, limit=1 << 26, ssl=tls)
     truth.reporter = server
-    port = server.sockets[0].getsockname()[1]
-    pid = os.getpid()
-    say(f"(APIServer pid={pid}) INFO:     Started server process [{pid}]\n")
-    say(f"(APIServer pid={pid}) INFO:     Waiting for application startup.\n")
-    say(f"(APIServer pid={pid}) INFO:     Listening on port {port}\n")
-    say(f"(APIServer pid={pid}) INFO:     Application startup complete.\n")
+    say(truth.listening(server.sockets[0].getsockname()[1]))
     await stopped.wait()
     server.close()
     for task in list(conversations):

@@ -30,7 +30,7 @@ def terms_of(names: tuple[str, ...], scenario: Scenario, measured: Measured) -> 
 def _term(name: str, scenario: Scenario, measured: Measured) -> Any:
     if name.startswith("--"):
         return parse_flags(scenario.engine.flags).get(name)
-    found = measured.fact(name)
+    found = measured.fact(name) if measured.fact(name) is not None else measured.fact(f"{name}_asked")
     return getattr(scenario.workload, name, None) if found is None else found
 
 

@@ -35,7 +35,7 @@ def test_the_machine_that_is_named_is_the_only_one() -> None:
     night = make_night(DIVE, "ssh:ann@gpu1", poc=False, is_draft=True, machine="a100")
 
     assert {run.scenario.name for run in night.runs} == {
-        f"vllm/concurrency={count}@llama-3.1-70b-int8@a100" for count in (1, 32)
+        f"vllm/concurrency={count}@llama-3.1-70b-w8a8@a100" for count in (1, 32)
     }
     assert (night.suite.machine.gpu, night.suite.machine.gpu_count) == ("A100-80", 1)
     assert _machines("digitalocean", "mi300x8") == {"mi300x8"}

@@ -162,7 +162,7 @@ def test_two_engines_and_all_models_of_the_deep_dive_run_on_the_machines_that_ho
     servers = [(machine, model) for _point, model, machine in runs]
     assert len(list(groupby(servers))) == len(set(servers)) == 11  # one start for each
     eight_bits, b8 = WEIGHTS_70B + EMBEDDED_70B, 2 * 8.03e9
-    weights = {"llama-3.1-70b": eight_bits, "llama-3.1-8b": b8, "llama-3.1-70b-int8": eight_bits}
+    weights = {"llama-3.1-70b": eight_bits, "llama-3.1-8b": b8, "llama-3.1-70b-w8a8": eight_bits}
     kv = dict.fromkeys(weights, KV_70B) | {"llama-3.1-8b": 2 * 32 * 8 * 128}  # of one byte
     one, other, eight = plan["machines"]
     for machine, memory_gib, share, price in ((one, 192, 0.9, 2.59), (other, 80, 0.94, 4.41)):
