@@ -17,7 +17,8 @@ from warehouse.suite_report.published import beside_row
 _PAIRS = """
 SELECT metric, machine_a, machine_b, count(*) AS scenarios, list(ln(ratio)) FILTER (ratio IS NOT NULL) AS logs,
        string_agg(DISTINCT refused, '; ') AS refused
-FROM machine_pairs WHERE night = ? AND list_contains(?, metric) GROUP BY ALL ORDER BY metric, machine_a, machine_b
+FROM machine_pairs WHERE night = ? AND list_contains(?, metric) AND starts_with(scenario, ?)
+GROUP BY ALL ORDER BY metric, machine_a, machine_b
 """
 
 
@@ -30,7 +31,7 @@ def pair_mean_rows(
     chosen. A row's name for `figures` is `metric/first machine over second`.
     """
     names = {str(one.name): place for place, one in enumerate(suite.machines)}
-    rows = ask(values.data, _PAIRS, (values.night, list(table.metrics))).dicts()
+    rows = ask(values.data, _PAIRS, (values.night, list(table.metrics), table.only)).dicts()
     for (metric, *pair), found in groupby(rows, key=lambda row: (row["metric"], row["machine_a"], row["machine_b"])):
         row = next(iter(found))
         is_turned = names.get(pair[0], 0) > names.get(pair[1], 0)  # the view orders by name, a suite as it likes
