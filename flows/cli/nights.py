@@ -183,6 +183,7 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     Prices come from the cloud if a token is set, otherwise from the suite's lock or the catalogue, with their date. A
     host of your own is not contacted: the plan lists its requirements, and the night checks them.
     """
+    from bench.machine.of_target import left_to_you  # noqa: PLC0415
     from flows.show.plan import show_plan  # noqa: PLC0415
     from infra.bootstrap import (  # noqa: PLC0415
         clouds,
@@ -195,7 +196,7 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     )
     from infra.engines.releases import require_releases  # noqa: PLC0415
     from infra.leases.forecast import forecast_night  # noqa: PLC0415
-    from infra.loadgen.suite_file import make_night  # noqa: PLC0415
+    from infra.loadgen.suite_file import make_night, parse_suite_file  # noqa: PLC0415
     from infra.loadgen.suite_lock import read_lock  # noqa: PLC0415
     from tasks.repeats import plan_repeats  # noqa: PLC0415
     from warehouse.judging.suite_expectations import require_expectations  # noqa: PLC0415
@@ -203,11 +204,11 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     settings = read_settings()
     where = planned_target(target)
     target = where.name
-    night = make_night(suite, target, poc=poc, is_draft=True, apply_rules=apply_rules, machine=machine)
+    parsed = parse_suite_file(suite)
+    night = make_night(suite, target, poc=poc, is_draft=True, apply_rules=apply_rules, machine=machine, parsed=parsed)
     require_expectations(night)
     require_releases(night.suite, where, settings)
-    lock = read_lock(suite)
-    prices = () if lock is None else lock.prices
+    prices = () if (lock := read_lock(suite)) is None else lock.prices
     night = night if poc else plan_repeats(settings, night, prices)
     expected = forecast_night(settings, night, clouds(settings).get(target), download_mb_per_s, prices)
     minutes = max(one.lease_minutes for one in night.suite.machines)
@@ -218,8 +219,8 @@ def plan(  # noqa: PLR0913, PLR0917 - each option is an argument
     refused = [f"the night would be refused: {why}" for why in whys]
     dies = if_computer_dies(settings, target, minutes, expected.usd_per_hour)
     doubts = (*_unpinned(night, suite), *refused, *([] if dies is None else [dies]))
-    expected = expected.with_doubts((*doubts, *([] if machine else _left_to_you(suite, where))))
-    show_plan(night, expected, nets(settings, target), as_json=as_json, full=full)
+    doubts += () if machine else tuple(left_to_you(parsed[0], where))
+    show_plan(night, expected.with_doubts(doubts), nets(settings, target), as_json=as_json, full=full)
 
 
 def _unpinned(night: "NightRecord", suite: Path) -> list[str]:
@@ -230,14 +231,6 @@ def _unpinned(night: "NightRecord", suite: Path) -> list[str]:
         f"{key} = {reference!r} is not pinned: run `nightbench pin {suite}` before the night"
         for key, reference in moving_references(night.suite).items()
     ]
-
-
-def _left_to_you(suite: Path, where: "Target") -> list[str]:
-    """The machines of a suite that its target does not rent, in a sentence; none where it rents all."""
-    from bench.machine.of_target import left_to_you  # noqa: PLC0415
-    from infra.loadgen.suite_file import parse_suite_file  # noqa: PLC0415
-
-    return list(left_to_you(parse_suite_file(suite)[0], where))
 
 
 @commands.command(epilog=examples(f"nightbench prepare {LLAMA}", f"nightbench prepare {LLAMA} --target digitalocean"))

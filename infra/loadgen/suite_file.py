@@ -33,17 +33,25 @@ from infra.engines.secret_environment import key_variable
 from infra.loadgen import datasets
 from infra.loadgen.suite_lock import resolve_tracked, with_lock
 
+Parsed = tuple[Suite, SuiteSource]  # a suite as its files have it, and these
+
 
 def read_suite(
-    path: Path, *, is_draft: bool = False, target: str | None = None, machine: str | None = None
+    path: Path,
+    *,
+    is_draft: bool = False,
+    target: str | None = None,
+    machine: str | None = None,
+    parsed: Parsed | None = None,
 ) -> tuple[Suite, str]:
     """A suite and the SHA-256 of its files; UsageError if the file cannot be read, SuiteError if it is wrong.
 
     The files that the suite names are read too: it then holds their absolute paths and SHA-256. The lock beside it
     pins its references; only a draft may keep one that moves. For the target `local` it is scaled to this computer
-    where it says how. It has the machines that the target has, or the one that is named.
+    where it says how. It has the machines that the target has, or the one that is named. `parsed`: what
+    `parse_suite_file` has of it, where it was read already.
     """
-    asked, source = parse_suite_file(path)
+    asked, source = parsed or parse_suite_file(path)
     where = None if target is None else parse_target(target)
     if where is not None and where.url is not None:
         if machine is not None:
@@ -80,7 +88,7 @@ def _require_own_engine(asked: Suite, source: SuiteSource, target: str | None) -
         )
 
 
-def parse_suite_file(path: Path) -> tuple[Suite, SuiteSource]:
+def parse_suite_file(path: Path) -> Parsed:
     """A suite as its files have it, and these; UsageError if one cannot be read, SuiteError if one is wrong."""
     source = read_source(path)
     suite = parse_source(source)
@@ -220,37 +228,38 @@ def make_night(  # noqa: PLR0913 - the options of a night
     force: bool = False,
     apply_rules: bool = False,
     machine: str | None = None,
+    parsed: Parsed | None = None,
 ) -> NightRecord:
     """A night that starts now, with what a tracked tag names now; nothing is written.
 
     Only a draft, which is printed and not run, may have references that move, and only it or `force` may have a load
     that cannot be served: otherwise SuiteError. A draft resolves no tag. With `apply_rules` the fixes that the engine's
-    rules name are applied; with `machine` it is of the machine of that name only.
+    rules name are applied; with `machine` it is of the machine of that name only. `parsed` is the file, if it was read.
     """
     where = parse_target(target)
     target = where.name
-    parsed, digest = read_suite(suite, is_draft=is_draft, target=target, machine=machine)
-    parsed, applied = with_rules_applied(parsed, target) if apply_rules else (parsed, ())
+    read, digest = read_suite(suite, is_draft=is_draft, target=target, machine=machine, parsed=parsed)
+    read, applied = with_rules_applied(read, target) if apply_rules else (read, ())
     forced: tuple[str, ...] = ()
     if not is_draft:
-        forced = _require_runs(parsed, plan_runs(parsed, parsed.seed, poc=poc), where, suite, force=force)
-        parsed = resolve_tracked(parsed)
+        forced = _require_runs(read, plan_runs(read, read.seed, poc=poc), where, suite, force=force)
+        read = resolve_tracked(read)
     started_at = datetime.now(UTC)
     name = f"{started_at:%Y-%m-%dT%H%M%S}Z"
-    seed = order_seed(name, parsed)
-    runs = plan_runs(parsed, seed, poc=poc)
+    seed = order_seed(name, read)
+    runs = plan_runs(read, seed, poc=poc)
     night = NightRecord(
         night=name,
         target=target,
         started_at=started_at,
-        suite=parsed,
+        suite=read,
         suite_sha256=digest,
         seed=seed,
         runs=runs,
         forced=forced,
-        budget_shares=_budget_shares(parsed, runs, target),
+        budget_shares=_budget_shares(read, runs, target),
         applied=applied,
-        expectations=datasets.read_expectations(parsed),
+        expectations=datasets.read_expectations(read),
     )
     datasets.require_conversations(night)
     return night
