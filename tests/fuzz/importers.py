@@ -20,7 +20,7 @@ with atheris.instrument_imports(
     from warehouse.rows.claim_request_rows import request_tables
 
 DATA = Path(__file__).parents[1] / "data"
-ENDINGS = (".json", ".jsonl", ".csv", ".yaml", ".txt", ".log", ".gz")
+ENDINGS = (".json", ".jsonl", ".csv", ".yaml", ".txt", ".log", ".gz", ".md", ".html", ".xlsx")
 SEED_BYTES_MAX = 20_000
 PARTED = b"PAR1"
 # The names under which a file's bytes find those beside it, and those under which they are found.

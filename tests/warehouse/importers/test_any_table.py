@@ -227,6 +227,7 @@ def test_tokens_of_a_table_of_training_are_those_of_training() -> None:
     [
         "[![CI](badge.svg)](ci)\n\n# Speed\n\n|Engine|Small|\n|-|-|\n|A|33|\n",  # a report that begins with a link
         "model,throughputvllm\na,33\n",
+        "# Kernels\n|Case|Speedup|\n|-|-|\n|a|33|\n",
         "# Tiers\n|Recipe|Odd tokens/sec/device|\n|-|-|\n|a|33|\n",
     ],
 )

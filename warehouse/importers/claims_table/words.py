@@ -15,7 +15,7 @@ from warehouse.importers.parsing.printed_units import Unit
 _PER = re.compile(r"\s*/\s*(?=(?:gpu|device|card|user|request|query|stream)s?\b)")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)|(\d{1,2}(?:\.\d+)?)(?:th|st|nd|rd)?(?: percentile)?%?")
 _WORDS_MAX = 5  # of one entry of the vocabulary
-_GLUED_MIN = 7  # letters of a word that is known where it begins a longer one
+_GLUED_MIN = 4  # letters of a word that is known where it begins a longer one
 _LATENCIES = frozenset({"ttft", "tpot", "itl", "e2el"})
 # A unit that says what is measured where no word does.
 _BY_UNIT = {
