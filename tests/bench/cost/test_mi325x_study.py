@@ -45,8 +45,10 @@ def test_each_phase_has_the_points_of_the_study() -> None:
         "saturation": 3 * 6,
         "vision-saturation": 4,
         "sweep": 1,
-        "quick": 2 * 6,
-        "quick-saturation": 2 * 4,
+        "quick": 6,
+        "quick-saturation": 4,
+        "quick-vision": 6,
+        "quick-vision-saturation": 4,
         "ablation": 2 * 7,
         "offload": 2 * 2,
     }
