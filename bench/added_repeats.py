@@ -43,6 +43,17 @@ def counted(repeats: Sequence[Repeat]) -> list[float]:
     return [one.value for one in repeats if one.value is not None and not one.is_first_after_start]
 
 
+def fits_night(seconds: Sequence[float], missing: int, longest_s: float, runs_s: float | None) -> bool:
+    """Whether a repeat that takes `longest_s` fits into the seconds of all runs of a night, after the `missing` ones.
+
+    `seconds` are those of its runs until now, of which a missing one takes the mean.
+    """
+    if runs_s is None or not seconds:
+        return True
+    planned_s = sum(seconds) * (1 + missing / len(seconds))
+    return planned_s + longest_s <= runs_s
+
+
 def ended_by(repeats: Sequence[Repeat], half_width_max: float, scenario_s: float) -> EndedBy | None:
     """Why no further repeat is begun; None where one is. `scenario_s`: seconds that all of them may take together.
 

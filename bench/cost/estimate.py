@@ -228,7 +228,9 @@ def _added(suite: Suite, loads: Sequence[Stage]) -> list[Stage]:
         return []
     repeated = [one for one in loads if one.runs > 1 and suite.search_of(one.scenario or "") is None]
     spent = sum(max(0.0, suite.quality.scenario_s - one.seconds) for one in repeated)
-    basis = "where repeats do not agree: at most quality.scenario_s of each scenario"
+    if suite.quality.runs_s is not None:
+        spent = min(spent, max(0.0, suite.quality.runs_s - sum(one.seconds for one in loads)))
+    basis = "where repeats do not agree: at most quality.scenario_s of each scenario, quality.runs_s of all"
     return [Stage(ADDED, spent, spent, basis, is_known=False)] if spent else []
 
 

@@ -51,6 +51,8 @@ class Quality(Frozen):
     # wider one is `unstable`, and repeats are added while `scenario_s` lasts. None: none are added.
     half_width_max: float | None = Field(default=None, gt=0, lt=1)
     scenario_s: float = Field(default=0.0, ge=0)  # seconds of all repeats of a scenario, within which some are added
+    # Seconds of all runs of a night together, within which repeats are added; None: only `scenario_s` bounds them.
+    runs_s: float | None = Field(default=None, gt=0)
     # File beside the suite: what else each night's tables must fulfil, in great-expectations' JSON; None: nothing else.
     expectations: str | None = None
     lm_eval: LmEval | None = None  # None: no tasks

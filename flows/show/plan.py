@@ -73,6 +73,7 @@ def _added_repeats(night: "NightRecord") -> Iterator[str]:
         yield (
             f"repeats are added to a scenario until they give its mean within ±{asked.half_width_max:.0%}, and while "
             f"all of them take less than {asked.scenario_s:g} s"
+            + ("" if asked.runs_s is None else f", and all runs of the night less than {asked.runs_s:g} s")
         )
 
 

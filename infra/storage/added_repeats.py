@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from bench.added_repeats import Repeat, ended_by
+from bench.added_repeats import INTERVAL_OF, Repeat, counted, ended_by, fits_night
 from bench.errors import UnreadableResultError
 from bench.loadgen.drivers.by_name import read_report
 from bench.metrics import output_throughput_tok_per_s
@@ -23,8 +23,8 @@ PLANNED_MIN = 2  # repeats of a suite that asks how far they differ
 def next_repeat(data: Path, night: NightRecord, run: PlannedRun) -> PlannedRun | None:
     """The repeat that follows those of this run's scenario; None where none is due.
 
-    None is due while a planned one is missing, in a search, without `quality.half_width_max`, or once the rule of
-    bench/added_repeats.py ends.
+    None is due while a planned one is missing, in a search, without `quality.half_width_max`, once the rule of
+    bench/added_repeats.py ends, or where the suite's `quality.runs_s` is too short for it.
     """
     asked, scenario_id = night.suite.quality, run.scenario.scenario_id
     planned = [one for one in night.runs if one.scenario.scenario_id == scenario_id]
@@ -42,8 +42,17 @@ def next_repeat(data: Path, night: NightRecord, run: PlannedRun) -> PlannedRun |
     repeats = [_repeat(folder, first) for folder in done]
     if ended_by(repeats, asked.half_width_max, asked.scenario_s) is not None:
         return None
+    if not _fits(data, night, records, repeats):
+        return None
     orders = [*(one.order for one in night.runs), *(record.order for record in records.values())]
     return following[-1].model_copy(update={"order": max(orders) + 1})
+
+
+def _fits(data: Path, night: NightRecord, records: Mapping[Path, RunRecord], repeats: Sequence[Repeat]) -> bool:
+    """Whether the suite has the seconds for another repeat; two values of a scenario there are in any case."""
+    seconds = [(one.ended_at - one.started_at).total_seconds() for one in records.values()]
+    longest_s, missing = max(one.seconds for one in repeats), len(store.missing_runs(data, night))
+    return len(counted(repeats)) < INTERVAL_OF or fits_night(seconds, missing, longest_s, night.suite.quality.runs_s)
 
 
 def due_repeats(data: Path, night: NightRecord, missing: Sequence[PlannedRun]) -> list[PlannedRun]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.added_repeats import MOST, EndedBy, Repeat, ended_by, half_width
+from bench.added_repeats import MOST, EndedBy, Repeat, ended_by, fits_night, half_width
 
 FIRST = Repeat(50.0, 10.0, is_first_after_start=True)
 
@@ -30,6 +30,14 @@ def test_a_repeat_is_added_until_the_interval_is_narrow_or_the_time_is_up(
     done: list[Repeat], expected: EndedBy | None
 ) -> None:
     assert ended_by(done, half_width_max=0.05, scenario_s=100.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("missing", "runs_s", "fits"), [(0, 30.0, True), (0, 29.0, False), (1, 40.0, True), (1, 39.0, False)]
+)
+def test_a_repeat_fits_a_night_after_its_missing_runs(*, missing: int, runs_s: float, fits: bool) -> None:
+    assert fits_night([10.0, 10.0], missing, 10.0, runs_s) == fits
+    assert fits_night([10.0, 10.0], missing, 10.0, None)
 
 
 def test_the_half_width_is_students_on_logarithms() -> None:

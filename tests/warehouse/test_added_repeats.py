@@ -18,10 +18,10 @@ SERIES = "SELECT value, repeat_count, spread FROM series_nights WHERE metric = '
 UNSTABLE = "SELECT DISTINCT status, message FROM findings WHERE code = 'unstable'"
 
 
-def planned(data: Path, *, scenario_s: float = 1000.0, repeats: int = 2) -> NightRecord:
+def planned(data: Path, *, scenario_s: float = 1000.0, repeats: int = 2, runs_s: float | None = None) -> NightRecord:
     """A night of one scenario, whose suite asks for an interval of ± 5 %."""
     night = write_night(data, NIGHT, {"chat": Shape()}, repeats=repeats)
-    quality = QUALITY.model_copy(update={"half_width_max": 0.05, "scenario_s": scenario_s})
+    quality = QUALITY.model_copy(update={"half_width_max": 0.05, "scenario_s": scenario_s, "runs_s": runs_s})
     night = night.model_copy(update={"suite": night.suite.model_copy(update={"quality": quality})})
     store.write_json(store.night_file(data, NIGHT), night)
     return night
@@ -70,6 +70,15 @@ def test_what_stays_wide_is_suspect_with_its_interval_and_no_run_is_rejected(tmp
     ((value, count, spread),) = run_sql(tmp_path / "wide", SERIES).rows
     assert (count, spread > 0.2) == (3, True), "what is only wide counts, by its interval"
     assert value == pytest.approx(5.43, abs=0.01)
+
+
+def test_no_repeat_is_added_beyond_the_seconds_of_the_whole_night(tmp_path: Path) -> None:
+    night = planned(tmp_path, repeats=3, runs_s=1.0)
+
+    assert added_until_it_ends(tmp_path, night, 5.0, 4.0, 8.0) == []
+    load_night(tmp_path, NIGHT)
+
+    assert {ended for _repeat, _verdict, ended in run_sql(tmp_path, ROWS).rows} == {"time"}
 
 
 @pytest.mark.parametrize("is_failed", [True, False], ids=["failed", "not run yet"])

@@ -60,6 +60,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "max_other_cpu_share": quality.max_other_cpu_share,
         "half_width_max": quality.half_width_max,
         "scenario_s": None if quality.half_width_max is None else quality.scenario_s,
+        "runs_s": None if quality.half_width_max is None else quality.runs_s,
         "lm_eval_floors": _floors_of(scenario, quality),
         "lm_eval_tasks": _tasks_of(scenario, quality),
     }

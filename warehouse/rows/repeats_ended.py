@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from bench.added_repeats import Repeat, ended_by
+from bench.added_repeats import Repeat, ended_by, fits_night
 from warehouse.schema.row import Row
 
 
@@ -12,20 +12,30 @@ def with_end_of_repeats(rows: Sequence[Row]) -> list[Row]:
     of_scenario: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         of_scenario[row["scenario_id"]].append(row)
-    said = {scenario_id: _said(repeats) for scenario_id, repeats in of_scenario.items()}
+    seconds = [took_s for row in rows if (took_s := _seconds(row)) is not None]
+    said = {scenario_id: _said(repeats, seconds) for scenario_id, repeats in of_scenario.items()}
     return [row | {"repeats_ended_by": said[row["scenario_id"]]} for row in rows]
 
 
-def _said(rows: Iterable[Row]) -> str | None:
-    ran = [row for row in rows if row["started_at"] is not None and row["ended_at"] is not None]
+def _said(rows: Iterable[Row], seconds: Sequence[float]) -> str | None:
+    """Why the repeats of these rows ended, in a night whose runs took these seconds."""
+    ran = [row for row in rows if _seconds(row) is not None]
     asked = next((row["half_width_max"] for row in ran), None)
     if asked is None or len(ran) < 2 or ran[0]["is_control"]:  # noqa: PLR2004 - one run repeats nothing
         return None
-    return ended_by([_repeat(row) for row in ran], asked, ran[0]["scenario_s"]) or "stopped"
+    repeats = [_repeat(row) for row in ran]
+    ended = ended_by(repeats, asked, ran[0]["scenario_s"])
+    longest_s = max(one.seconds for one in repeats)
+    return ended or ("stopped" if fits_night(seconds, 0, longest_s, ran[0]["runs_s"]) else "time")
+
+
+def _seconds(row: Row) -> float | None:
+    """How long a run took; None of one that did not run."""
+    began, ended = row["started_at"], row["ended_at"]
+    return None if began is None or ended is None else (ended - began).total_seconds()
 
 
 def _repeat(row: Row) -> Repeat:
-    seconds = (row["ended_at"] - row["started_at"]).total_seconds()
     value = row["output_throughput_tok_per_s" if row["arrivals"] == "closed" else "e2el_p50_ms"]
     is_measured = row["outcome"] == "measured"
-    return Repeat(value if is_measured else None, seconds, bool(row["is_first_after_start"]))
+    return Repeat(value if is_measured else None, _seconds(row) or 0.0, bool(row["is_first_after_start"]))

@@ -79,6 +79,9 @@ _ASKED = (
     Column("min_requests_per_slot", "number", "minimum requests per concurrency slot that the suite requests", low=0),
     Column("max_other_cpu_share", "number", "CPU time that the suite allows other processes", "share", low=0, high=1),
     Column("half_width_max", "number", "half-width of the repeats' interval that the suite asks for", "share", low=0),
+    Column(
+        "runs_s", "number", "time of all runs of the night within which repeats are added; NULL: no limit", "s", low=0
+    ),
     Column("scenario_s", "number", "time of all repeats of a scenario that the suite allows", "s", low=0),
     Column("lm_eval_floors", "texts", "lowest lm-eval scores that the suite accepts; NULL where it sets none"),
     Column("lm_eval_tasks", "texts", "lm-eval tasks that the suite runs on each server; NULL where it runs none"),

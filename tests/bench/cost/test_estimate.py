@@ -107,7 +107,10 @@ def test_repeats_that_may_be_added_count_as_the_time_of_their_scenario_at_most()
     planned = sum(stage.seconds for stage in _night(suite).stages if stage.name == MEASURE)
     fixed = suite.model_copy(update={"quality": suite.quality.model_copy(update={"half_width_max": None})})
 
-    assert _stage(_night(suite), ADDED) == pytest.approx(len(suite.scenarios) * suite.quality.scenario_s - planned)
+    unbounded = suite.model_copy(update={"quality": suite.quality.model_copy(update={"runs_s": None})})
+    assert suite.quality.runs_s is not None
+    assert _stage(_night(suite), ADDED) == pytest.approx(suite.quality.runs_s - planned)
+    assert _stage(_night(unbounded), ADDED) == pytest.approx(len(suite.scenarios) * suite.quality.scenario_s - planned)
     assert _stage(_night(fixed), ADDED) == _stage(_night(suite, poc=True), ADDED) == 0
 
 

@@ -46,7 +46,7 @@ def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSu
     elsewhere |= {"image_version", "image_commit", "machine"}  # of several machines: tests/flows/test_machines.py
     elsewhere |= {"catalog_model", "catalog_gpu"}  # tests/warehouse/rows/test_eight_gpus.py
     elsewhere |= {"within_slo_share", "goodput_per_s", "goodput_tok_per_s"}  # tests/warehouse/test_searches.py
-    elsewhere |= {"repeats_ended_by", "half_width_max", "scenario_s"}  # tests/warehouse/test_added_repeats.py
+    elsewhere |= {"repeats_ended_by", "half_width_max", "runs_s", "scenario_s"}  # tests/warehouse/test_added_repeats.py
     elsewhere |= {
         column.name for column in (*ANSWERS_ASKED, *SPECULATION_ASKED, *WORKLOAD_COLUMNS)
     }  # ../rows/test_workload_results.py
