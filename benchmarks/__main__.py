@@ -19,6 +19,7 @@ from benchmarks import (
     replay_error,
     searches,
     suite_time,
+    token_counts,
     warehouse_load,
 )
 from benchmarks.run import run
@@ -41,6 +42,7 @@ BENCHMARKS = (
     replay_error.BENCHMARK,
     searches.BENCHMARK,
     suite_time.BENCHMARK,
+    token_counts.BENCHMARK,
 )
 
 if __name__ == "__main__":
