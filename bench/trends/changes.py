@@ -12,6 +12,8 @@ from bench.metrics import Floats
 from bench.trends.causes import SPIKE, UNKNOWN, Cause, cause_of
 from bench.trends.drift import is_drift
 from bench.trends.effect import Effect, effect_of
+from bench.trends.lasting import is_lasting
+from bench.trends.night_judge import min_effect_of
 from bench.trends.robust import mad_sd, rough_sd
 from bench.trends.segmenter import change_points
 from bench.trends.series import Point, Series, varying
@@ -109,7 +111,11 @@ def _of_part(series: Series, nights: Sequence[Point], min_effect: float, said: t
         is_rise = bool(np.median(values[point:end]) > np.median(values[start:point]))
         if (nights[point].night, is_rise) not in levels:
             effect = effect_of(values[start:point], values[point:end])
-            state: State = "confirmed" if effect.is_certain else "weak"
+            counts = max(min_effect, min_effect_of(series.key.metric))
+            is_sure = effect.is_certain and is_lasting(values[start:point], values[point:end], counts)
+            state: State = "confirmed" if is_sure else "weak"
+            if state == "weak" and (nights[point].night, is_rise) in every:
+                continue
             kind: Kind = "drift" if is_drift(values, point) else "step"
             yield Change(series, kind, nights[point - 1], nights[point], effect, state, Cause(UNKNOWN, "", {}))
     for low, high in pairwise(edges):

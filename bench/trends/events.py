@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -12,7 +12,9 @@ from bench.trends.series import group_of
 
 TOLERANCE_NIGHTS = 3  # series of one event are dated so many valid nights apart
 SERIES_MIN = 3  # of an excursion, before it is more than one odd value
+NIGHT_SHARE = 0.25  # of the series of its night: a bad host or network moves all that it measures
 _SHARED = frozenset({SPIKE, UNKNOWN, "host", "driver", "client", "image", "repeats", "method", "workload"})
+Measured = Mapping[tuple[str, date], int]  # how many series of a source have a value of a date
 
 
 @dataclass(frozen=True)
@@ -44,19 +46,21 @@ def member_of(change: Change) -> Member:
     )
 
 
-def with_events(changes: Iterable[Change], nights: Iterable[date], said: Sequence[Member] = ()) -> list[Change]:
-    """The changes with the id of their event, in the order of time; `nights` are the dates of all series.
+def with_events(changes: Iterable[Change], measured: Measured, said: Sequence[Member] = ()) -> list[Change]:
+    """The changes with the id of their event, in the order of time.
 
-    `said` are the reported changes of earlier nights; a change of the same event gets its id. An excursion of fewer
-    than three series is weak: one odd value, as any series has.
+    `said` are the reported changes of earlier nights; a change of the same event gets its id. An excursion is weak
+    where it moved fewer than three series or less than a quarter of those of its night.
     """
     ours = {member_of(change): change for change in changes}
     found = []
-    for group in _grouped([*said, *ours], nights):
+    for group in _grouped([*said, *ours], (on for _source, on in measured)):
         event_id = next(filter(None, (one.event_id for one in group)), None) or _id_of(group[0])
-        is_lone = len({(one.series, one.metric) for one in group}) < SERIES_MIN
-        for change in (ours[one] for one in group if one in ours):
-            state = "weak" if is_lone and change.kind == "excursion" else change.state
+        count = len({(one.series, one.metric) for one in group})
+        for one in (one for one in group if one in ours):
+            change = ours[one]
+            is_few = count < max(SERIES_MIN, NIGHT_SHARE * measured.get((one.source, one.on), 0))
+            state = "weak" if is_few and change.kind == "excursion" else change.state
             found.append(replace(change, event_id=event_id, state=state))
     return sorted(found, key=lambda change: (change.first_bad.at, change.event_id, _name(change)))
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from itertools import pairwise
 
 # What explains a value and is not identity, most telling first; the class of cause that a change of it is.
@@ -70,6 +70,11 @@ class Series:
     def valid(self) -> tuple[Point, ...]:
         """The nights that count."""
         return tuple(point for point in self.points if point.is_valid)
+
+
+def measured_of(series: Series) -> set[tuple[str, date]]:
+    """The source with each date on which the series has a value."""
+    return {(series.key.source, point.at.date()) for point in series.valid}
 
 
 def group_of(series: str) -> str:

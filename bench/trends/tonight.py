@@ -1,5 +1,6 @@
 """Judge all series of a night at once: each against its own level, then what of it stands among so many tests."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -21,7 +22,7 @@ from bench.trends.night_judge import (
     min_effect_of,
 )
 from bench.trends.robust import mad_sd
-from bench.trends.series import Point, Series, SeriesKey, varying
+from bench.trends.series import Point, Series, SeriesKey, measured_of, varying
 from bench.trends.sustained import alarm_tonight
 from bench.trends.weights import weighed
 
@@ -73,14 +74,14 @@ def judge_series(
     on that other night. Without a night, it is the newest one of each series, and changes in all of its nights are
     found. A change that begins on the judged night is the judge's to say.
     """
-    judged, changes, dates = list[_Judged](), list[Change](), set[date]()
+    judged, changes, measured = list[_Judged](), list[Change](), Counter[tuple[str, date]]()
     for series in listed:
         tonight = _tonight(series, night)
         if tonight is None:
             continue
         here = known.get(series.key, Known())
         window = _window(series, tonight, WINDOW_NIGHTS if night else None)
-        dates |= {point.at.date() for point in window.points}
+        measured.update(measured_of(window))
         left_out = {tonight.night, rerun_of} | _edge(window, series)
         new = [one for one in changes_of(window, said=here.changes) if one.first_bad.night not in left_out]
         one = _judge(window, tonight, here, new, rerun_of)
@@ -92,7 +93,7 @@ def judge_series(
     judged = _standing(judged)
     changes += [change for one in judged if (change := _as_change(one, known.get(one.series.key, Known())))]
     members = [change.member for change in said]
-    return [_verdict(one) for one in judged], [SaidChange.of(one) for one in with_events(changes, dates, members)]
+    return [_verdict(one) for one in judged], [SaidChange.of(one) for one in with_events(changes, measured, members)]
 
 
 def _without_nights(of: _OfSeries) -> _OfSeries:
@@ -101,7 +102,7 @@ def _without_nights(of: _OfSeries) -> _OfSeries:
 
 
 def known_of(said: Iterable[SaidChange], verdicts: Iterable[SeriesVerdict]) -> dict[SeriesKey, Known]:
-    """What is known of each series. A night that is only suspect may still be found to be a step."""
+    """What is known of each series. What is only suspect or weak may still be found to be a step."""
     changes: dict[SeriesKey, list[SaidChange]] = {}
     outliers: dict[SeriesKey, set[str]] = {}
     for change in said:
@@ -120,7 +121,7 @@ def known_of(said: Iterable[SaidChange], verdicts: Iterable[SeriesVerdict]) -> d
 
 
 def _is_level(change: SaidChange) -> bool:
-    return change.kind != "excursion" and change.state != "suspect"
+    return change.kind != "excursion" and change.state not in {"suspect", "weak"}
 
 
 def _begins_level(change: SaidChange) -> bool:

@@ -14,7 +14,7 @@ from bench.errors import UsageError
 from bench.trends.changes import Change, changes_of
 from bench.trends.events import with_events
 from bench.trends.judgement import SaidChange
-from bench.trends.series import Series, SeriesKey
+from bench.trends.series import Series, SeriesKey, measured_of
 from bench.trends.tonight import Known, known_of
 from warehouse.lake.query import ask
 from warehouse.trends.history_series import history_series
@@ -50,17 +50,17 @@ def find_trends(data: Path, pattern: str | None = None, *, with_weak: bool = Fal
     """
     said, outliers = read_said(data)
     known = known_of(said, outliers)
-    new, nights, counts, keys = list[Change](), set[date](), [0, 0], set[SeriesKey]()
+    new, measured, counts, keys = list[Change](), Counter[tuple[str, date]](), [0, 0], set[SeriesKey]()
     for series in _matching(chain(own_series(data), history_series(data)), pattern):
         counts[0] += 1
         counts[1] += len(series.valid) < SHORT
-        nights |= {point.at.date() for point in series.valid}
+        measured.update(measured_of(series))
         keys.add(series.key)
         new += changes_of(series, said=known.get(series.key, Known()).changes)
     if not counts[0]:
         what = "no series in the warehouse" if pattern is None else f"no series matches {pattern!r}"
         raise UsageError(f"{what}: run a night, or import results with `nightbench import --history FILE`")
-    unsaid = [SaidChange.of(one) for one in with_events(new, nights, [change.member for change in said])]
+    unsaid = [SaidChange.of(one) for one in with_events(new, measured, [change.member for change in said])]
     rows = [*_said_rows(data, keys), *(one.model_dump() | _UNSAID for one in unsaid)]
     return Trends(tuple(_listed(rows, with_weak=with_weak)), *counts)
 

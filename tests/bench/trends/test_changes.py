@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from bench.metrics import Floats
 from bench.trends.causes import cause_of
 from bench.trends.changes import Change, changes_of
 from bench.trends.events import with_events
-from bench.trends.series import Point, Series, SeriesKey, lower_is_better, varying
+from bench.trends.lasting import is_lasting
+from bench.trends.series import Point, Series, SeriesKey, lower_is_better, measured_of, varying
 
 START = datetime(2026, 3, 1, 2, tzinfo=UTC)
 
@@ -37,7 +39,8 @@ def values(seed: int = 0, at: int = 20, by: float = -0.1, nights: int = 40) -> F
 
 def in_events(*all_series: Series) -> list[Change]:
     changes = [change for one in all_series for change in changes_of(one)]
-    return with_events(changes, [point.at.date() for point in all_series[0].points])
+    measured = Counter(chain.from_iterable(measured_of(one) for one in all_series))
+    return with_events(changes, measured)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +157,38 @@ def test_an_odd_night_of_one_series_is_weak_and_of_three_is_suspect() -> None:
 
     assert [(change.kind, change.state) for change in lone] == [("excursion", "weak")]
     assert [(change.kind, change.state) for change in three] == [("excursion", "suspect")] * 3
+
+
+def test_three_odd_series_of_a_night_that_measured_many_are_weak() -> None:
+    odd, usual = [values(seed, by=0.0) for seed in range(3)], [values(seed, by=0.0) for seed in range(3, 13)]
+    for one in odd:
+        one[30] *= 0.6
+    found = in_events(*(series(one, f"m{at}/a") for at, one in enumerate([*odd, *usual])))
+
+    assert {(change.kind, change.state) for change in found} == {("excursion", "weak")}
+
+
+@pytest.mark.parametrize(("nights", "state"), [(24, "weak"), (25, "confirmed")])
+def test_a_step_is_confirmed_once_its_level_lasts_five_nights(nights: int, state: str) -> None:
+    assert [change.state for change in changes_of(series(values(nights=nights)))] == [state]
+
+
+def test_a_weak_step_is_reported_again_only_as_a_confirmed_one() -> None:
+    early, late = (series(values(nights=nights)) for nights in (24, 25))
+    (weak,) = changes_of(early)
+    said = {weak.first_bad.night: (False, False)}
+
+    assert changes_of(early, said=said) == []
+    assert [change.state for change in changes_of(late, said=said)] == ["confirmed"]
+
+
+def test_a_step_within_the_scatter_of_its_levels_is_weak() -> None:
+    wide = values(by=-0.03)
+    wide[::3] *= 1.06
+
+    assert not is_lasting(wide[:20], wide[20:], 0.01)
+    assert is_lasting(values(by=-0.03)[:20], values(by=-0.03)[20:], 0.01)
+    assert not is_lasting(values(by=-0.03)[:20], values(by=-0.03)[20:], 0.05)
 
 
 def test_how_often_a_field_changes_is_counted_where_it_is_known() -> None:
