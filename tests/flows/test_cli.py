@@ -23,6 +23,7 @@ from infra.storage import store
 from tests.emulators.s3 import Bucket
 from tests.flows.conftest import NightFixture
 from tests.flows.serving import PATIENCE_S
+from tests.pairs import matrix
 from tests.watchdogs import end_watchdogs
 
 pytestmark = pytest.mark.prefect
@@ -269,7 +270,9 @@ def test_a_truncated_run_folder_is_named_and_loses_nothing_else(after_a_night: N
     assert sorted(json.loads(asked.stdout), key=str) == sorted([other, lost], key=str)
 
 
-@pytest.mark.parametrize(("sign", "code", "brings_its_api"), [(signal.SIGINT, 130, False), (signal.SIGTERM, 143, True)])
+@pytest.mark.parametrize(
+    ("sign", "code", "brings_its_api"), matrix([(signal.SIGINT, 130, False), (signal.SIGTERM, 143, True)], kept=1)
+)
 def test_a_night_that_is_stopped_leaves_nothing_rented_and_nothing_running(
     house: NightFixture, server_url: str, sign: signal.Signals, code: int, *, brings_its_api: bool
 ) -> None:

@@ -18,7 +18,7 @@ from tests.flows.conftest import make_house
 from tests.flows.deployed import begin, finish, state_of, working
 from tests.flows.renting import Account, renting
 from tests.flows.serving import Service
-from tests.pairs import a_sample, thin_matrix
+from tests.pairs import a_sample, matrix
 from tests.watchdogs import end_watchdogs
 
 pytestmark = pytest.mark.prefect
@@ -75,7 +75,7 @@ def process_of(api: SyncPrefectClient, run: UUID) -> psutil.Process:
     return psutil.Process(int(where.rpartition(":")[2]))
 
 
-@pytest.mark.parametrize(("until", "create_s"), thin_matrix([(has_asked, CREATE_S), (is_under_load, 0.5)], each=2))
+@pytest.mark.parametrize(("until", "create_s"), matrix([(has_asked, CREATE_S), (is_under_load, 0.5)], kept=0))
 def test_a_cancelled_night_gives_its_machine_back(
     api: SyncPrefectClient,
     worker: Service,

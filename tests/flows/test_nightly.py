@@ -139,7 +139,7 @@ def test_a_server_that_miscounts_is_never_accepted(house: NightFixture) -> None:
 
 
 @pytest.mark.usefixtures("nights_without_prefect")
-@pytest.mark.parametrize("fault", thin_matrix(["http500:4", "sse_error:4", "cut:4", "short:4", "no_done:4"], each=3))
+@pytest.mark.parametrize("fault", matrix(["http500:4", "sse_error:4", "cut:4", "short:4", "no_done:4"], kept=1))
 def test_every_fourth_answer_broken_is_rejected(house: NightFixture, fault: str) -> None:
     house.write_suite(fault=fault)
 

@@ -16,6 +16,7 @@ from flows.prepare import prepare
 from tests.bench.quality.test_lm_eval import RESULTS
 from tests.flows.conftest import HEALTHY, NightFixture, run_nightly
 from tests.flows.renting import KIND, OTHER_KIND, Account, renting
+from tests.pairs import matrix
 from tests.planted import SECRETS, Watch, content_of, found_below, found_in, plant
 from warehouse.lake.query import run_sql
 
@@ -290,14 +291,17 @@ def model_that_cannot_fit(account: Account) -> None:
 @pytest.mark.usefixtures("prefect_api")
 @pytest.mark.parametrize(
     ("wrong", "said", "exit_code"),
-    [
-        (wrong_token, "NIGHTBENCH_DO_TOKEN", 3),
-        (token_that_may_not_rent, "lacks the scope", 3),
-        (unknown_kind, "offers no machine of kind 'gpu-moon'", 3),
-        (no_quota, "limit", 3),
-        (model_that_cannot_fit, "does not fit the GPU memory: it needs 756 GiB of 171 GiB; .* add --force", 2),
-        (secret_that_is_not_set, "NOBODY_HAS_IT .*, which is not set here", 2),
-    ],
+    matrix(
+        [
+            (model_that_cannot_fit, "does not fit the GPU memory: it needs 756 GiB of 171 GiB; .* add --force", 2),
+            (secret_that_is_not_set, "NOBODY_HAS_IT .*, which is not set here", 2),
+            (no_quota, "limit", 3),
+            (wrong_token, "NIGHTBENCH_DO_TOKEN", 3),
+            (token_that_may_not_rent, "lacks the scope", 3),
+            (unknown_kind, "offers no machine of kind 'gpu-moon'", 3),
+        ],
+        kept=3,
+    ),
 )
 def test_an_account_that_cannot_rent_is_a_sentence_and_nothing_is_rented(
     account: Account, monkeypatch: pytest.MonkeyPatch, wrong: Callable[[Account], None], said: str, exit_code: int
