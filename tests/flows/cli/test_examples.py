@@ -31,6 +31,7 @@ from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import TRUTH_SERVER, make_house, trust_the_client
 from tests.flows.demos import plant_demo
 from tests.flows.deployed import ROOT
+from tests.pairs import matrix
 from tests.warehouse.folders import whole_night
 from tests.warehouse.trends.judgements import write_judgement
 from warehouse.load import load_night
@@ -54,7 +55,21 @@ def examples_of(command: str) -> list[str]:
     return calls
 
 
-EXAMPLES = [(command, call) for command in COMMANDS if command not in OF_THE_SERVICE for call in examples_of(command)]
+SLOW = {
+    "run",
+    "site",
+    "reproduce",
+    "ab",
+    "crosscheck",
+    "rebuild",
+    "calibrate",
+}  # of these, `make test` runs one example
+EXAMPLES = [
+    case
+    for command in COMMANDS
+    if command not in OF_THE_SERVICE
+    for case in matrix([(command, call) for call in examples_of(command)], kept=1 if command in SLOW else PER_COMMAND)
+]
 
 
 def write_engine(path: Path) -> None:
@@ -145,7 +160,7 @@ def test_help_ends_with_two_examples_of_the_command_each_on_a_line_of_its_own(
 
 
 @pytest.mark.usefixtures("prefect_api", "folder")
-@pytest.mark.parametrize(("command", "call"), EXAMPLES, ids=[call for _command, call in EXAMPLES])
+@pytest.mark.parametrize(("command", "call"), EXAMPLES)
 def test_an_example_works(command: str, call: str) -> None:
     asked, _, read = call.partition(" < ")
     _nightbench, *words = shlex.split(asked)
