@@ -63,7 +63,7 @@ def test_each_phase_has_the_points_of_the_study() -> None:
         + 4 * 5 * 10 * (10 + 50 + 100 + 200)  # multi-run
         + 4 * 10 * (50 + 25 + 12) + 2 * 10 * (25 + 12 + 100 + 50)  # stress
         + 2 * (6 * 50 + 4 * 75)  # quick
-        + 2 * 5 * 2 * (1 + 5 + 10 + 50 + 100 + 200 + 500)  # ablation
+        + 2 * 5 * (10 * (1 + 5 + 10) + 2 * (50 + 100 + 200 + 500))  # ablation
         + 2 * 3 * 2 * (100 + 500)  # offloading
     )  # fmt: skip
 
