@@ -22,15 +22,21 @@ from benchmarks.recorded import ROOT
 
 SMALL = ROOT / "tests" / "data" / "vllm-results" / "vllm_bench_serve.json"
 READ_JSON = "import json, sys; json.load(open(sys.argv[1]))"
+IMPORT = "import pandas"
 READ_CSV = "import csv, sys; list(csv.DictReader(open(sys.argv[1])))"
 GIB = 1 << 30
 REQUESTS, GAPS, ROWS = 1_000_000, 8, 10_000
 STREAMS, BLOCK = 1000, 50_000
+TABLES, WIDTH, WIDE_ROWS = 20, 32, 400
 REPEATS = 5
 
 REQUESTS_S = Bar("audit_speed.requests_s", f"audit of {REQUESTS:,} requests", "s", 20.0, baseline="json.load")
 REQUESTS_GIB = Bar("audit_speed.requests_gib", "its peak memory", "GiB", 2.0)
 ROWS_S = Bar("audit_speed.rows_s", f"audit of {ROWS:,} published rows", "s", 10.0, baseline="csv.DictReader")
+PAGE_S = Bar("audit_speed.page_s", f"audit of a page with {TABLES} tables", "s", 2.0, baseline="import pandas")
+WIDE_S = Bar(
+    "audit_speed.wide_s", f"audit of a table of {WIDTH} columns, {WIDE_ROWS} rows", "s", 5.0, baseline="import pandas"
+)
 SMALL_S = Bar(
     "audit_speed.small_s", f"audit of one small file, median of {REPEATS}", "s", 1.5, baseline="import pandas"
 )
@@ -128,6 +134,27 @@ def write_table(path: Path, rows: int) -> None:
             table.writerow((*row, *model, *load_shape, metric, f"{value:.2f}", "tok/s", ""))
 
 
+def write_page(path: Path) -> None:
+    """Write a page of TABLES tables of twelve rows: a sweep over concurrency, whose rates follow from one another."""
+    head = "".join(f"<th>{name}</th>" for name in ("Concurrency", "Output tok/s", "Total tok/s", "Mean TTFT (ms)"))
+    rows = "".join(
+        f"<tr><td>{load}</td><td>{20 * load}</td><td>{40 * load}</td><td>{100 + load}</td></tr>"
+        for load in range(1, 13)
+    )
+    tables = (f"<h2>Llama-3.1-8B, run {at}</h2><table><tr>{head}</tr>{rows}</table>" for at in range(TABLES))
+    path.write_text(f"<html><body>{''.join(tables)}</body></html>")
+
+
+def write_wide(path: Path) -> None:
+    """Write a table of random numbers, of whose columns none follows from others: every relation is tried in vain."""
+    random = np.random.default_rng(1)
+    with path.open("w", newline="") as out:
+        table = csv.writer(out)
+        table.writerow(("Model", "Output tok/s", *(f"metric {at}" for at in range(2, WIDTH))))
+        for numbers in random.uniform(1, 99, (WIDE_ROWS, WIDTH - 1)):
+            table.writerow(("Llama-3.1-8B", *(f"{number:.2f}" for number in numbers)))
+
+
 def beside(path: Path, baseline: str) -> tuple[ProcessUse, float]:
     """The audit of a file, and how many times the wall time of the baseline it takes."""
     ours, plain = audit(path), run(sys.executable, "-c", baseline, str(path))
@@ -142,6 +169,11 @@ def measure() -> Mapping[str, Measured]:
         write_table(table_file, ROWS)
         requests, requests_ratio = beside(run_file, READ_JSON)
         rows, rows_ratio = beside(table_file, READ_CSV)
+        page_file, wide_file = Path(name) / "page.html", Path(name) / "wide.csv"
+        write_page(page_file)
+        write_wide(wide_file)
+        page, page_ratio = beside(page_file, IMPORT)
+        wide, wide_ratio = beside(wide_file, IMPORT)
     pairs = [(audit(SMALL).wall_s, run(sys.executable, "-c", "import pandas").wall_s) for _ in range(REPEATS)]
     ours, pandas = (sorted(each) for each in zip(*pairs, strict=True))
     middle = REPEATS // 2
@@ -149,9 +181,13 @@ def measure() -> Mapping[str, Measured]:
         REQUESTS_S.name: Measured(requests.wall_s, requests_ratio),
         REQUESTS_GIB.name: Measured(requests.peak_bytes / GIB),
         ROWS_S.name: Measured(rows.wall_s, rows_ratio),
+        PAGE_S.name: Measured(page.wall_s, page_ratio),
+        WIDE_S.name: Measured(wide.wall_s, wide_ratio),
         SMALL_S.name: Measured(ours[middle], ours[middle] / pandas[middle]),
         STARTUP_S.name: Measured(ours[0], ours[0] / pandas[0]),
     }
 
 
-BENCHMARK = Benchmark("audit_speed", (REQUESTS_S, REQUESTS_GIB, ROWS_S, SMALL_S, STARTUP_S), measure, is_slow=False)
+BENCHMARK = Benchmark(
+    "audit_speed", (REQUESTS_S, REQUESTS_GIB, ROWS_S, PAGE_S, WIDE_S, SMALL_S, STARTUP_S), measure, is_slow=False
+)
