@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.soak_page import UNACCOUNTED, Soaked, growth, page
 
-GROWING = (100.0, 150.0, *range(150, 168, 2))  # eight nights that count, of 2 MiB each
+FILLING = (100.0, 110.0, 120.0, 130.0, 140.0)
+GROWING = (*FILLING, *range(150, 168, 2))  # eight nights that count, of 2 MiB each
 GOOD = Soaked(
     planned=3,
     minutes=2.4,
@@ -19,15 +20,15 @@ GOOD = Soaked(
     left=(),
     inconsistent=(),
     loaded=2,
-    memory={"server": [(200.0, *[220.0] * 13)], "worker": [(90.0,), (91.0,)]},
+    memory={"server": [(*FILLING, *[220.0] * 11)], "worker": [(90.0,), (91.0,)]},
 )
 
 
-def test_memory_counts_from_the_third_night_of_a_process_on() -> None:
-    lives = [GROWING, (100.0, 150.0, 150.0, 150.0, 153.0)]
+def test_memory_counts_once_the_allocator_of_a_process_is_filled() -> None:
+    lives = [GROWING, (*FILLING, 150.0, 150.0, 153.0)]
 
     assert growth(lives) == pytest.approx((16 + 3) / (8 + 2))
-    assert growth([GROWING, (100.0, 150.0, 150.0, 150.0)]) is None, "nine nights"
+    assert growth([GROWING, (*FILLING, 150.0, 150.0)]) is None, "nine nights"
 
 
 @pytest.mark.parametrize(
