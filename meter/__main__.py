@@ -7,14 +7,17 @@ from pathlib import Path
 from meter import METER_VERSION
 from meter.drive import run
 from meter.errors import MeterError, UsageError
+from meter.hosts import run_on_hosts
+from meter.plan import read_plan
 
 USAGE = "Usage: meter run PLAN.json OUT_FOLDER, or meter --version."
 
 
 def _run_command(arguments: Sequence[str]) -> int:
     match list(arguments):
-        case ["run", plan, folder]:
-            return run(Path(plan), Path(folder))
+        case ["run", path, folder]:
+            plan = read_plan(Path(path))
+            return run_on_hosts(plan, Path(folder)) if plan.hosts else run(plan, Path(folder))
         case ["--version"]:
             sys.stdout.write(f"{METER_VERSION}\n")
             return 0

@@ -41,7 +41,8 @@ class Work:
 
     def share(self, worker: int) -> Sequence[Exchange]:
         """The requests of one worker: every n-th, or every n-th conversation, so that all shares are alike."""
-        return [one for one in self.exchanges if _lane(one) % self.plan.workers == worker]
+        lane = self.plan.lane(worker)
+        return [one for one in self.exchanges if _lane(one) % self.plan.lanes == lane]
 
 
 def _lane(exchange: Exchange) -> int:
@@ -79,7 +80,7 @@ def run_worker(work: Work, worker: int) -> Done | None:
     wire.pace = pace if sessions is None else SessionPace(sessions, pace.most_connections)
     before = ResourceUsage.now()
     wire.run()
-    health = worker_health(worker, before, ResourceUsage.now(), len(wire.turns.back_ns))
+    health = worker_health(work.plan.lane(worker), before, ResourceUsage.now(), len(wire.turns.back_ns))
     _unpin(cores)
     return Done(_read(work, worker, wire, len(cores)), health)
 
@@ -94,7 +95,7 @@ def _freeze_memory() -> None:
 def _streams(plan: Plan, worker: int) -> int | None:
     """Give this worker's part of a closed loop's streams; None in an open loop."""
     concurrency = plan.load.concurrency
-    return None if concurrency is None else len(range(worker, concurrency, plan.workers))
+    return None if concurrency is None else len(range(plan.lane(worker), concurrency, plan.lanes))
 
 
 def _sessions(plan: Plan, share: Sequence[Exchange], streams: int | None) -> SessionOrder | None:
@@ -122,7 +123,8 @@ def intend(plan: Plan, exchanges: Sequence[Exchange]) -> None:
 def _read(work: Work, worker: int, wire: Wire, cores: int) -> Part:
     """Parse the answers after the load, on this worker's share of the cores."""
     offset = None if has_stepped(work.before, read_offset()) else work.before
-    reader = Reader(work.plan, Origin(work.board.origin_ns, offset), worker, wire.turns, work.key)
+    lane = work.plan.lane(worker)
+    reader = Reader(work.plan, Origin(work.board.origin_ns, offset), lane, wire.turns, work.key)
     issued = [exchange for exchange in wire.exchanges if exchange.is_issued]
     readers = max(cores // work.plan.workers, 1)
     if readers == 1:

@@ -5,8 +5,8 @@ import signal
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from meter.forks import fork_each, gather
 from meter.health import client_health
 from meter.limits import check_disk, check_ports, raise_open_files
 from meter.order import link_turns
-from meter.plan import Plan, read_plan
+from meter.plan import Plan
 from meter.prepare import prepare
 from meter.probe import check_speaks_openai
 from meter.record import Part, merge
@@ -46,6 +46,7 @@ class Course:
     after: Offset
     left_out: tuple[tuple[str, str], ...] = ()  # addresses of the server
     workers: list[dict[str, Any]] = field(default_factory=list)
+    hosts: list[dict[str, Any]] = field(default_factory=list)  # that sent the load, and their clocks; none: this one
 
     @property
     def ended_by(self) -> str | None:
@@ -60,24 +61,50 @@ class Course:
         return None
 
 
-def run(plan_path: Path, folder: Path) -> int:
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """What begins a load once every worker is ready, and what is called about once a second while it runs."""
+
+    begin: Callable[[Board], None]
+    watch: Callable[[Board], None]
+
+
+def run(plan: Plan, folder: Path) -> int:
     """Run a plan and write its folder; return the exit code. Raises MeterError when it cannot begin or go on."""
-    plan = read_plan(plan_path)
+    work = make_work(plan)
+    claim(folder)
+    check_disk(folder, report_bytes(plan))
+    conduct = Conduct(
+        begin=lambda board: board.start(time.monotonic_ns() + HEAD_START_NS),
+        watch=lambda board: write_progress(folder, board.ended, plan.total_count),
+    )
+    return report(folder, *drive(check_work(work), conduct))
+
+
+def make_work(plan: Plan) -> Work:
+    """Write out every request of a plan; nothing is sent."""
     is_fresh, key = plan.connections == "fresh", read_key(plan)
     endpoint = resolve(plan.url, wants_stamps=plan.kernel_stamps, is_fresh=is_fresh, ca_file=plan.ca_file)
     host, run_id = urlsplit(plan.url).netloc, uuid.uuid4().hex[:8]
     exchanges = [Exchange(request) for request in prepare(plan, host, run_id, authorization(key))]
-    claim(folder)
-    check_disk(folder, report_bytes(plan))
+    return Work(plan, endpoint, exchanges, Board.open(plan.workers), read_offset(), key)
+
+
+def check_work(work: Work) -> Work:
+    """Check this host and the server, and set when each request goes; return the work as it can be driven."""
+    plan, exchanges = work.plan, work.exchanges
     _check_host(plan)
-    endpoint = keep_answering(endpoint)
-    check_speaks_openai(plan, endpoint, key)
+    endpoint = keep_answering(work.endpoint)
+    check_speaks_openai(plan, endpoint, work.key)
     intend(plan, exchanges)
     draw_cancels(plan, exchanges)
     link_turns(exchanges)
-    work = Work(plan, endpoint, exchanges, Board.open(plan.workers), read_offset(), key)
-    course, part = _drive(work, folder)
-    window = _mark(part, plan, course)
+    return replace(work, endpoint=endpoint, before=read_offset())
+
+
+def report(folder: Path, course: Course, part: Part) -> int:
+    """Write the folder of a run; return the exit code."""
+    window = _mark(part, course.plan, course)
     write_report(folder, part, lambda found: _summary(course, found, window))
     return _end(course)
 
@@ -85,12 +112,12 @@ def run(plan_path: Path, folder: Path) -> int:
 def _check_host(plan: Plan) -> None:
     """Check this host's limits before anything is sent."""
     streams = plan.load.concurrency
-    raise_open_files(-(-(streams or plan.total_count) // plan.workers), needs_all=streams is not None)
+    raise_open_files(-(-(streams or plan.total_count) // plan.lanes), needs_all=streams is not None)
     if streams is not None:
-        check_ports(streams)
+        check_ports(-(-streams // plan.share.of))
 
 
-def _drive(work: Work, folder: Path) -> tuple[Course, Part]:
+def drive(work: Work, conduct: Conduct) -> tuple[Course, Part]:
     """Fork the workers, start them together, watch them, and merge their parts."""
     board = work.board
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -100,10 +127,10 @@ def _drive(work: Work, folder: Path) -> tuple[Course, Part]:
     def on_tick() -> None:
         nonlocal reported_s
         if not board.origin_ns and board.is_ready:
-            board.start(time.monotonic_ns() + HEAD_START_NS)
+            conduct.begin(board)
         if time.monotonic() - reported_s >= PROGRESS_S:
             reported_s = time.monotonic()
-            write_progress(folder, board.ended, work.plan.total_count)
+            conduct.watch(board)
 
     found = gather(fork_each(work.plan.workers, lambda worker: _or_stop(work, worker)), on_tick)
     for error in found:
@@ -113,7 +140,7 @@ def _drive(work: Work, folder: Path) -> tuple[Course, Part]:
     if not done:
         raise StoppedError(board.stopped_by)
     course = Course(work.plan, board, work.before, read_offset(), work.endpoint.left_out, [one.health for one in done])
-    write_progress(folder, board.ended, work.plan.total_count)
+    conduct.watch(board)
     return course, merge([one.part for one in done])
 
 
@@ -174,6 +201,7 @@ def _summary(course: Course, part: Part, window: Window | None) -> dict[str, Any
         "clock": _clock(course),
         "client": client_health(part, course.workers),
         "workers": course.workers,
+        **({"hosts": course.hosts} if course.hosts else {}),
         "network": network(part, course.left_out),
         "events": part.events.describe(),
         "ended_by": course.ended_by,

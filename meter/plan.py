@@ -42,6 +42,14 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """Which part of a load one client host sends: that of host `number`, counted from 0, among `of` hosts."""
+
+    number: int = 0
+    of: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One run of the meter; `raw` is the file as parsed, and goes into the record untouched."""
 
@@ -65,6 +73,17 @@ class Plan:
     cancel: dict[str, Any] | None = None  # the `share` of measured requests to cancel, between two `after_s` seconds
     answers: dict[str, Any] | None = None  # what each must be: `schema`, `pattern`, or `schema` and `tool`
     cache_block_tokens: int | None = None  # the server's prefix cache has whole blocks of so many; None: unknown
+    share: Share = Share()  # of the load, where several hosts send it
+    hosts: tuple[dict[str, Any], ...] = ()  # that send it: `name`, and `argv` of a shell there; none: this one
+
+    @property
+    def lanes(self) -> int:
+        """The workers that share the load, on all hosts."""
+        return self.workers * self.share.of
+
+    def lane(self, worker: int) -> int:
+        """The number of one of this host's workers among those of all hosts, which take turns."""
+        return self.share.number + self.share.of * worker
 
     @property
     def total_count(self) -> int:
@@ -131,6 +150,18 @@ def _is_cancel(cancel: dict[str, Any]) -> bool:
     return cancel.keys() == {"share", "after_s"} and isinstance(share, float) and 0 < share < 1 and is_span
 
 
+def _is_share(share: dict[str, Any]) -> bool:
+    """Whether this names a host among several."""
+    number, of = share.get("number"), share.get("of")
+    return share.keys() == {"number", "of"} and type(number) is int and type(of) is int and 0 <= number < of
+
+
+def _are_hosts(hosts: list[Any]) -> bool:
+    """Whether each host has a name of its own and the argv of a shell on it."""
+    are_hosts = all(isinstance(one, dict) and one.keys() == {"name", "argv"} for one in hosts)
+    return bool(hosts) and are_hosts and len({one["name"] for one in hosts}) == len(hosts)
+
+
 _PLAN = {
     "meter_plan_version": one_of(METER_PLAN_VERSION),
     "url": Rule((str,), _is_origin, "http://host:port or https://host:port with nothing after it"),
@@ -151,6 +182,8 @@ _PLAN = {
     "models": Rule((dict,), _are_models, "an object with names and a zipf of 0 or more", is_optional=True),
     "cancel": Rule((dict,), _is_cancel, "an object with a share and two ascending times after_s", is_optional=True),
     "answers": Rule((dict,), _is_demand, "an object with schema, pattern, or schema and tool", is_optional=True),
+    "share": Rule((dict,), _is_share, "an object with a number from 0 and, above it, of", is_optional=True),
+    "hosts": Rule((list,), _are_hosts, "a list of objects with a name of its own and an argv each", is_optional=True),
     "extra_body": Rule((dict,), RESERVED.isdisjoint, f"an object without the keys {', '.join(sorted(RESERVED))}"),
 }
 
@@ -199,16 +232,25 @@ def parse_plan(text: str) -> Plan:
     check(_PLAN, raw, "")
     check(_KIND | _LOADS.get(_kind_of(raw["load"]), {}), raw["load"], "load.")
     settings = {key: value for key, value in raw.items() if key != "meter_plan_version"}
-    plan = Plan(raw, **{**settings, "load": _read_load(raw["load"]), "prompts": read_prompts(raw["prompts"])})
+    settings |= {"load": _read_load(raw["load"]), "prompts": read_prompts(raw["prompts"])}
+    settings |= {"share": Share(**raw.get("share", {})), "hosts": tuple(raw.get("hosts", ()))}
+    plan = Plan(raw, **settings)
     check_room(plan.prompts, plan.total_count)
     _check_turns(plan)
     _check_trace(plan)
     _check_sessions(plan)
-    if plan.load.concurrency is not None and plan.load.concurrency < plan.workers:
-        raise UsageError(
-            f"The plan's {plan.workers} workers cannot share {plan.load.concurrency} streams: use fewer workers."
-        )
+    _check_lanes(plan)
     return plan
+
+
+def _check_lanes(plan: Plan) -> None:
+    """Check that each worker of each host has a stream of a closed loop, and a request."""
+    lanes = max(plan.lanes, plan.workers * len(plan.hosts))
+    by = f"{plan.workers} workers" if lanes == plan.workers else f"{lanes} workers on all hosts"
+    if plan.load.concurrency is not None and plan.load.concurrency < lanes:
+        raise UsageError(f"The plan's {by} cannot share {plan.load.concurrency} streams: use fewer workers.")
+    if lanes > plan.workers and plan.total_count < lanes:
+        raise UsageError(f"The plan's {by} cannot share {plan.total_count} requests: use fewer hosts.")
 
 
 def _kind_of(load: dict[str, Any]) -> str:

@@ -27,6 +27,7 @@ ALLOWED = {
     "no disk of our own can be mounted here": "as above",
     "this user may not create a PID namespace": "as above",
     "this user may not create a network namespace": "as above",
+    "this user may not create a time namespace": "as above",
 }
 # Begin with the path of a program: llama.cpp takes 6 minutes of CPU time, Packer and Prism need a network.
 INSIDE = ("is not built: `make engines` builds it", "cannot fetch it: ", " holds no ")
