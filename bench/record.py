@@ -122,6 +122,7 @@ class CalibratedLoad(StoredValue):
     stream_tok_per_s: float
     workers: int
     is_tls: bool = False
+    client_hosts: int = 0
 
 
 class Calibration(StoredValue):

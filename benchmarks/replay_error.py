@@ -19,7 +19,8 @@ from bench.suite.traces.formats import READERS
 from bench.suite.traces.window import Replayed, Window, replayed
 from benchmarks.bars import Bar, Benchmark, Measured, NotMeasuredError
 from infra.hardware.cpu_affinity import run_on, split_cores
-from infra.loadgen.calibration import HOST, write_meter
+from infra.loadgen.calibration import write_meter
+from infra.loadgen.client_address import HERE
 from infra.loadgen.truth.run import build_server, truth_server
 from infra.settings import Settings
 
@@ -70,7 +71,7 @@ def plan(load: str, port: int, lines: Sequence[str] = ()) -> dict[str, Any]:
     drive = {"arrivals_s": [one.at_s for one in requests]} if load == "trace" else {"concurrency": SESSIONS}
     return {
         "meter_plan_version": METER_PLAN_VERSION,
-        "url": f"http://{HOST}:{port}",
+        "url": f"http://{HERE}:{port}",
         "path": "/v1/completions",
         "model": "truth",
         "load": {"kind": load, **drive},

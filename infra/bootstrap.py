@@ -16,7 +16,7 @@ from infra.clouds.abilities import ImageCloud, VolumeCloud
 from infra.clouds.by_name import RENTED, set_up
 from infra.clouds.cloud import Cloud
 from infra.clouds.local import LocalCloud
-from infra.clouds.static import StaticCloud, read_access
+from infra.clouds.static import StaticCloud
 from infra.leases.nets import Net, Unguarded, exposure, nets_under
 from infra.leases.used import kept_costs
 from infra.ledger.lease import Lease
@@ -26,6 +26,7 @@ from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook
 from infra.measurement.run import RunContext
 from infra.remote.host import Access
+from infra.remote.own_access import read_access
 from infra.remote.ssh_host import SshHost
 from infra.remote.ssh_keys import keys_folder, keys_of
 from infra.remote.ssh_shell import wait_until_ready

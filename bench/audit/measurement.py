@@ -20,7 +20,7 @@ from bench.audit.repetition import repetition_evidence
 from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence, rule
 from bench.audit.speculation import speculation_evidence
 from bench.audit.start import start_evidence
-from bench.client_error.envelope import calibrated_share
+from bench.client_error.envelope import calibrated_share, clock_error_over_allowed
 from bench.engines.by_name import ENGINES
 from bench.loadgen.report import LoadReport, PlannedTokens
 from bench.loadgen.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
@@ -272,6 +272,7 @@ def _statistics(record: RunRecord, report: LoadReport, measured: Mapping[str, fl
 def _client(record: RunRecord, report: LoadReport) -> Evidence:
     return {
         ev.CLIENT_LAG_OVER_ALLOWED: _client_lag(report),
+        ev.CLIENT_CLOCK_ERROR_OVER_ALLOWED: clock_error_over_allowed(report),
         ev.CLIENT_CORE_SHARE: report.core_share,
         ev.CLIENT_MERGED_LATE_SHARE: report.merged_late_share,
         ev.CLIENT_CALIBRATED_SHARE: calibrated_share(record, report),
@@ -283,11 +284,10 @@ def host_use(record: RunRecord, row: Mapping[str, float | int | None]) -> Eviden
     use, busy = record.host_use, record.busy
     if use is None:
         return {}
-    others = use.other_gpu_processes
     return {
         ev.OTHER_CPU_OVER_ALLOWED: ratio(use.other_cpu_share, record.quality.max_other_cpu_share),
         ev.STEAL_OVER_ALLOWED: None if busy is None else ratio(busy.steal_share, record.quality.max_other_cpu_share),
-        ev.OTHER_GPU_PROCESSES: None if others is None else float(len(others)),
+        ev.OTHER_GPU_PROCESSES: None if use.other_gpu_processes is None else float(len(use.other_gpu_processes)),
         ev.CORE_TIME_OVER_BEST: ratio(1.0, row.get("core_speed_share")),
     }
 

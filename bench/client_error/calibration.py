@@ -42,6 +42,7 @@ class LoadCell:
     workers: int = 1
     is_lock_step: bool = False
     is_tls: bool = False
+    client_hosts: int = 0  # that share the load; 0: the computer of the server
 
     @property
     def stream_tok_per_s(self) -> float:
@@ -80,6 +81,7 @@ class Point:
     server_late_p99_ms: float
     server_core_share: float
     is_tls: bool = False  # tables of before 2026-11-23 have none
+    client_hosts: int = 0  # of before 2026-11-26
     passed: bool = False
     reasons: tuple[str, ...] = ()  # why it did not pass
 
@@ -168,6 +170,7 @@ def measure_error(cell: LoadCell, truth: Truth, report: MeterReports) -> Point:
         server_late_p99_ms=nearest_rank(truth.late_ns / 1e6, 0.99),
         server_core_share=truth.cpu_s / wall_s,
         is_tls=cell.is_tls,
+        client_hosts=cell.client_hosts,
     )
     reasons = tuple(doubts(point))
     return replace(point, passed=not reasons, reasons=reasons)

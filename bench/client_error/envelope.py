@@ -1,7 +1,8 @@
 """Whether a run's load is one that the load client was calibrated for, and which loads a night must calibrate.
 
 A run is inside the calibrated envelope if one load under which the client's error was found small had at least its
-streams and at least its tokens a second a stream, with as many workers, of the same client on the same host.
+streams and at least its tokens a second a stream, with as many workers and client hosts, of the same client on the same
+host.
 """
 
 import math
@@ -11,7 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.client_error.calibration import LoadCell
+from bench.client_error.limits import CLOCK_SHARE
 from bench.loadgen.report import LoadReport
+from bench.metrics import ratio
 from bench.record import Calibration, RunRecord
 from bench.suite.scenario import Scenario
 from bench.suite.workload import Workload
@@ -66,9 +69,17 @@ def calibrated_share(record: RunRecord, report: LoadReport) -> float | None:
     shares = [
         min(_share(load.streams, asked.streams), _share(load.stream_tok_per_s, asked.stream_tok_per_s))
         for load in fitting
-        if load.workers == asked.workers and load.is_tls == is_tls(record)
+        if load.workers == asked.workers
+        and load.is_tls == is_tls(record)
+        and load.client_hosts == record.asked.client_hosts
     ]
     return max(shares, default=0.0)
+
+
+def clock_error_over_allowed(report: LoadReport) -> float | None:
+    """How far the clocks of two client hosts may be apart, over what is allowed; None where one host sent the load."""
+    window_s = report.requests.window_s if report.steady is None else report.steady.duration_s
+    return None if report.clock_error_s is None else ratio(report.clock_error_s, CLOCK_SHARE * window_s)
 
 
 def is_tls(record: RunRecord) -> bool:
@@ -87,14 +98,18 @@ def _share(calibrated: float, asked: float) -> float:
     return calibrated / asked if asked else 1.0
 
 
-def night_cells(scenarios: Sequence[Scenario], request_timeout_s: float, *, is_tls: bool = False) -> list[LoadCell]:
+def night_cells(
+    scenarios: Sequence[Scenario], request_timeout_s: float, *, is_tls: bool = False, client_hosts: int = 0
+) -> list[LoadCell]:
     """The loads to calibrate for these scenarios, for each number of workers that they ask for."""
     works = [scenario.workload for scenario in scenarios]
     cells: list[LoadCell] = []
     for workers in sorted({work.workers for work in works}):
-        asked = {max(most_streams(work, request_timeout_s), workers) for work in works if work.workers == workers}
-        cells += [_cell(streams, workers) for streams in _levels(asked, workers)]
-    return [replace(cell, is_tls=is_tls) for cell in cells]
+        lanes = workers * max(client_hosts, 1)
+        asked = {max(most_streams(work, request_timeout_s), lanes) for work in works if work.workers == workers}
+        found = [_cell(max(streams, lanes), lanes) for streams in _levels(asked, lanes)]
+        cells += [replace(cell, workers=workers) for cell in found]
+    return [replace(cell, is_tls=is_tls, client_hosts=client_hosts) for cell in cells]
 
 
 def _levels(asked: set[int], workers: int) -> list[int]:

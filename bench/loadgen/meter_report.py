@@ -106,6 +106,7 @@ def _meter_report(head: dict[str, Any], rows: bytes, events: bytes) -> LoadRepor
         **_meter_view(head, every, measured, found),
         core_share=_core_share(client),
         cache_hits=_cache_hits(head),
+        **_hosts(head),
         valid_share=measured.share("answer_is_valid"),
         models=measured.texts("model"),
         first_use_s=_first_use_s(every, found),
@@ -119,6 +120,13 @@ def _first_use_s(every: MeterRows, events: Events) -> float | None:
     if not len(first) or first.texts("phase")[0] != "warmup" or events.at[1] == events.at[0]:
         return None
     return float(_event_s(events)[0] - first.seconds("send_start_ns")[0])
+
+
+def _hosts(head: Row) -> dict[str, Any]:
+    """How many client hosts shared the load, and how far the times of two of them may be apart."""
+    errors_ns = sorted(float(host["clock"]["worst_error_ns"]) for host in head.get("hosts", ()))
+    # Times of one host are all on one clock; those of two are as far off as both together.
+    return {"client_hosts": len(errors_ns) or None, "clock_error_s": sum(errors_ns[-2:]) * NS if errors_ns else None}
 
 
 def _cache_hits(head: dict[str, Any]) -> int | None:

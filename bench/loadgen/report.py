@@ -57,5 +57,7 @@ class LoadReport:
     sessions: Sessions | None = None
     origin_s: float | None = None  # what the requests' times are counted from, on the host's monotonic clock
     core_share: float | None = None  # of the client's busiest worker
+    client_hosts: int | None = None  # that shared the load; None: one sent it, or the driver does not say
+    clock_error_s: float | None = None  # how far the times of two client hosts may be apart at most
     cache_hits: int | None = None  # answers whose headers say that they came out of a cache; None: heads not kept
     merged_late_share: float | None = None  # token events read with another one, the client having come late

@@ -27,6 +27,7 @@ from bench.suite.setups import InvalidTableError, MachineTable, ModelTable, Plac
 from bench.suite.slo import Slo
 from bench.suite.source import Place, SuiteSource
 from bench.suite.suite import ScenarioEntry, Suite
+from bench.suite.target import Client
 from bench.suite.workload import Workload
 
 
@@ -222,6 +223,7 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "sweeps": SweepTable,
         "searches": SearchTable,
         "slo": Slo,
+        "client": Client,
     }
     table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite
     inner: dict[int | str, type[Frozen]] = {

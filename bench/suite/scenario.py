@@ -23,6 +23,7 @@ class Scenario(Frozen):
     workload: Workload
     fallback_of: str | None = None  # id of the scenario that ran out of memory; this is its ladder's rung number `rung`
     rung: int = Field(default=0, ge=0)  # from 1; 0: as the suite asks
+    client_hosts: int = Field(default=0, ge=0)  # that share the load, over SSH; 0: the computer that measures
     is_control: bool = False  # the suite's control, never a scenario of it, even if it asks for the same
 
     @property
@@ -41,7 +42,7 @@ class Scenario(Frozen):
         Runs without a server have another: they are together, apart from those on a server of the same engine.
         """
         others: dict[str, Any] = {"name": True, "workload": True, "model": KEEPING, "machine": RENTING}
-        others |= {"fallback_of": True, "rung": True, "engine": TRACING}
+        others |= {"fallback_of": True, "rung": True, "engine": TRACING, "client_hosts": True}
         started = self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=others)
         return _digest(started | ({"offline": True} if self.workload.is_offline else {}))
 

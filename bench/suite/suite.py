@@ -22,6 +22,7 @@ from bench.suite.report import Report
 from bench.suite.scenario import Scenario
 from bench.suite.search import Goodput, Search
 from bench.suite.slo import Slo
+from bench.suite.target import Client
 from bench.suite.workload import Workload
 
 REPEATS_MAX = 100
@@ -94,6 +95,7 @@ class Suite(Frozen):
     model: Model  # what is served
     engine: Engine  # the server and its options
     endpoint: Endpoint | None = None  # what is known of a server that already runs
+    client: Client = Client()  # the hosts that send the load
     quality: Quality = Quality()  # what a measurement must fulfil
     slo: Slo | None = None  # None: no request is held against one, but in a search that has its own
     control: Control | None = None  # None: no lease runs one
@@ -132,6 +134,11 @@ class Suite(Frozen):
                 raise ValueError(msg)
         return self
 
+    @model_validator(mode="after")
+    def _clients_have_work(self) -> Self:
+        self.client.require_work([(entry.name, entry.workload()) for entry in self.scenarios])
+        return self
+
     def search_of(self, name: str) -> ScenarioEntry | None:
         """The entry of the search that a scenario of this name is a probe of; None if it is of none."""
         found = [one for one in self.scenarios if one.search and (name == one.name or name.startswith(f"{one.name}/"))]
@@ -152,6 +159,7 @@ class Suite(Frozen):
                 model=entry.model or self.model,
                 engine=entry.engine or self.engine,
                 workload=entry.workload(),
+                client_hosts=len(self.client.hosts),
             )
             for entry in self.scenarios
         )

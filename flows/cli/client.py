@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from bench.errors import UsageError
+from bench.loadgen.drivers.target import ClientHost
 from flows.cli.arguments import ItlOption, JsonFlag, TtftOption, examples, read_settings
 from flows.show import console
+from infra.settings import Settings
 
 commands = typer.Typer()
 STREAMS = "1,10,100,500,1000,2000"
@@ -30,6 +33,9 @@ def calibrate(  # noqa: PLR0913, PLR0917 - each option is an argument
         bool, typer.Option("--lock-step", help="Send the tokens of all streams at once, as engines do.")
     ] = False,
     tls: Annotated[bool, typer.Option("--tls", help="Send the load through TLS, as to an https target.")] = False,
+    hosts: Annotated[
+        str, typer.Option(help="Hosts that send the load over SSH, as a list: me@a,me@b:2222. [this computer]")
+    ] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Measure the timing error of the load client on this host, against a server with known write times."""
@@ -38,8 +44,11 @@ def calibrate(  # noqa: PLR0913, PLR0917 - each option is an argument
     from infra.loadgen.calibration import calibrate as measure_cells  # noqa: PLC0415
 
     settings, began = read_settings(), time.monotonic()
-    requested = cells(_counts(streams), ttft_ms, itl_ms, CellOptions(workers, lock_step, tls))
-    table = table_of(tuple(measure_cells(requested, settings.cache, console.progress)), began)
+    clients = _reach(settings, hosts)
+    requested = cells(
+        _counts(streams, len(clients)), ttft_ms, itl_ms, CellOptions(workers, lock_step, tls, len(clients))
+    )
+    table = table_of(tuple(measure_cells(requested, settings.cache, console.progress, hosts=clients)), began)
     keep_table(settings.data, table)
     show_calibration(table, as_json=as_json)
 
@@ -81,9 +90,24 @@ def crosscheck(
     show_crosscheck(sides, as_json=as_json)
 
 
-def _counts(text: str) -> list[int]:
+def _reach(settings: Settings, text: str) -> tuple[ClientHost, ...]:
+    """The hosts that `--hosts` lists."""
+    from bench.suite.target import Client  # noqa: PLC0415
+    from infra.remote.client_hosts import reach_clients  # noqa: PLC0415
+
+    try:
+        client = Client(hosts=tuple(part.strip() for part in text.split(",") if part.strip()))
+    except ValidationError as error:
+        raise UsageError(f"--hosts: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from error
+    return reach_clients(client, settings.ssh_key, settings.ssh_known_hosts)
+
+
+def _counts(text: str, least: int = 1) -> list[int]:
     """Numbers of streams, as `--streams` lists them."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise UsageError(f"--streams {text!r} is not a list of whole numbers such as 1,10,100")
-    return [int(part) for part in parts]
+    counts = [int(part) for part in parts]
+    if min(counts) < least:
+        raise UsageError(f"--streams has {min(counts)}, and {least} hosts share the streams: pass {least} or more")
+    return counts

@@ -40,7 +40,7 @@ def show_plan(
     table(point_rows(night) if short else rows, title if starts == 1 else f"{title}, {starts} server starts")
     if night.where.is_scaled and night.suite.local is not None:
         line("scaled to this computer by the suite's [local] table: its numbers say nothing of the suite's own machine")
-    for said in (*_cores(night), *_added_repeats(night)):
+    for said in (*client_hosts(night), *_cores(night), *_added_repeats(night)):
         line(said)
     for change in night.applied:
         line(f"changed by --apply-rules: {change}")
@@ -52,6 +52,13 @@ def show_plan(
         show_nets(nets)
     for doubt in expected.doubts:
         warn(doubt)
+
+
+def client_hosts(night: "NightRecord") -> Iterator[str]:
+    """Which hosts send the load, where it is not this computer."""
+    hosts = night.suite.client.hosts
+    if hosts:
+        yield f"the load comes from {len(hosts)} client hosts, each with a share of every run: {', '.join(hosts)}"
 
 
 def _cores(night: "NightRecord") -> Iterator[str]:

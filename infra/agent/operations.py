@@ -12,6 +12,7 @@ from types import MappingProxyType
 from bench.engines.profile_record import ProfileRecord
 from bench.errors import LmEvalError, NightbenchError
 from bench.host import HostFacts
+from bench.loadgen.drivers.target import ClientHost
 from bench.machine.canary import CanaryRecord
 from bench.record import Calibration, LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.suite.command import NodePlace
@@ -167,7 +168,8 @@ def run_canary(_settings: Settings, reporter: Reporter, request: CanaryRequest) 
 @operation(leaves_results=True)
 def calibrate(settings: Settings, reporter: Reporter, night: NightRecord) -> Calibration:
     """Measure the load client's own error on this machine, or read the calibration that the night already has."""
-    return calibrate_night(settings.data.absolute(), night, settings.cache, reporter.say)
+    data, hosts = settings.data.absolute(), _clients(settings, night)
+    return calibrate_night(data, night, settings.cache, reporter.say, *hosts)
 
 
 @operation(leaves_results=True, secrets="engine")
@@ -184,11 +186,12 @@ def bring_up(
     count = len(list(servers.glob(f"{run.scenario.server_id}-*.log")))
     log = servers / f"{run.scenario.server_id}-{count}.log"
     if context.model is None:
-        attached = endpoint.attach(_attach_request(context, run, log), reporter.say)
+        request = replace(_attach_request(context, run, log), hosts=_clients(settings, context.night))
+        attached = endpoint.attach(request, reporter.say)
         return replace(attached, answers=ask(attached, run.scenario.model.name))
     if engine.build is not None:
         require_known_flags(engine.module, engine.executable, run.scenario.engine.flags)
-    request = ServerRequest(
+    started = ServerRequest(
         engine=engine,
         scenario=run.scenario,
         model=context.model.path,
@@ -198,7 +201,7 @@ def bring_up(
         port=settings.engine_port,
         ready_timeout_s=ready_timeout_s,
     )
-    running = server.bring_up(request, reporter.say)
+    running = server.bring_up(started, reporter.say)
     return replace(running, answers=ask(running, run.scenario.model.name))
 
 
@@ -207,6 +210,15 @@ def _attach_request(context: RunContext, run: PlannedRun, log: Path) -> AttachRe
     forms = tuple(dict.fromkeys(entry.prompts.form for entry in suite.scenarios))
     known = suite.endpoint or Endpoint()
     return AttachRequest(context.night.target, known, run.scenario.model.name, forms, log)
+
+
+def _clients(settings: Settings, night: NightRecord) -> tuple[ClientHost, ...]:
+    """The client hosts of a suite; none where this machine sends the load."""
+    if not night.suite.client.hosts:
+        return ()
+    from infra.remote.client_hosts import reach_clients  # noqa: PLC0415 - other machines lack its package
+
+    return reach_clients(night.suite.client, settings.ssh_key, settings.ssh_known_hosts)
 
 
 @operation

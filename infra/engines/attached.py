@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bench.loadgen.drivers.target import ClientHost
 from bench.server_facts import EndpointFacts
 from infra.engines.http_client import Origin
 
@@ -16,3 +17,4 @@ class Attached:
     has_metrics: bool
     body: Mapping[str, object]  # what each measured request asks for beside its prompt and length
     facts: EndpointFacts
+    hosts: tuple[ClientHost, ...] = ()  # that send its load; none: this one

@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.engines import endpoint as engine
 from bench.errors import ServerStartError
 from bench.foreign_json import entries, members, parse, text
+from bench.loadgen.drivers.target import ClientHost
 from bench.server_facts import EndpointFacts
 from bench.suite.endpoint import Endpoint
 from infra.engines.attached import Attached
@@ -47,6 +48,7 @@ class AttachRequest:
     model: str
     forms: tuple[str, ...]
     log: Path
+    hosts: tuple[ClientHost, ...] = ()  # that send the load; none: this one
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ def attach(request: AttachRequest, say: Say) -> RunningServer:
         has_metrics="metrics" not in facts.unknown,
         body={**engine.REQUEST_BODY, **dict.fromkeys(learnt.takes, True)},
         facts=facts,
+        hosts=request.hosts,
     )
     server = RunningServer(None, 0, None, request.log, (), {}, NOT_OURS, cold_start_s=None, attached=attached)
     return replace(server, keeps_connections=facts.keeps_connections)

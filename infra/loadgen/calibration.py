@@ -15,9 +15,11 @@ from typing import Any
 from bench.client_error.calibration import CalibrationTable, LoadCell, Point, calibration_id, measure_error, read_report
 from bench.client_error.truth import read_truth
 from bench.errors import CalibrationError, UnreadableResultError
-from bench.loadgen.drivers.meter import METER_PLAN_VERSION, meter_argv
+from bench.loadgen.drivers.meter import METER_PLAN_VERSION, hosts_of, meter_argv
+from bench.loadgen.drivers.target import ClientHost
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.hardware.host_facts import read_host
+from infra.loadgen.client_address import HERE, address_for
 from infra.loadgen.truth.run import build_server, truth_server
 from infra.reporting import Say
 from infra.storage.store import write_json
@@ -27,17 +29,28 @@ from meter.bundle import bundle
 OUTPUT_TOKENS, INPUT_TOKENS = 100, 64
 WAVES, FEWEST = 3, 6  # measured requests: so many per stream, at least so many in all
 TIMEOUT_S = 60.0
-HOST = "127.0.0.1"
 PATIENCE_S = 300.0  # for one cell: far more than it takes, so that a client that hangs is ended
 
 
 @dataclass(frozen=True)
 class CellOptions:
-    """What the cells of one calibration share: the client's workers, lock step of the server's writes, and TLS."""
+    """What the cells of one calibration share: the client's workers and hosts, lock step of the writes, and TLS."""
 
     workers: int = 1
     is_lock_step: bool = False
     is_tls: bool = False
+    client_hosts: int = 0
+
+
+@dataclass(frozen=True)
+class Clients:
+    """The client hosts, and the address under which they reach this computer; none: this computer is the client."""
+
+    hosts: tuple[ClientHost, ...] = ()
+    address: str = HERE
+
+
+ALONE = Clients()
 
 
 def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float, kind: CellOptions = CellOptions()) -> list[LoadCell]:
@@ -52,28 +65,36 @@ def cells(streams: Sequence[int], ttft_ms: float, itl_ms: float, kind: CellOptio
             workers=min(kind.workers, count),  # each worker has a stream
             is_lock_step=kind.is_lock_step,
             is_tls=kind.is_tls,
+            client_hosts=kind.client_hosts,
         )
         for count in streams
     ]
 
 
-def calibrate(load_cells: Sequence[LoadCell], cache: Path, say: Say, retry_until: float = -math.inf) -> Iterator[Point]:
+def calibrate(
+    load_cells: Sequence[LoadCell],
+    cache: Path,
+    say: Say,
+    retry_until: float = -math.inf,
+    hosts: tuple[ClientHost, ...] = (),
+) -> Iterator[Point]:
     """Measure the meter's error in each cell, with client and server on cores of their own if there are enough.
 
+    With client hosts the server listens where they reach it, and their way to it is a part of the error.
     Until `retry_until` on the monotonic clock, a cell that did not pass is measured again; each try is a point. Raises
     CalibrationError if the truth server or the meter fails.
     """
-    server = build_server(cache)
+    server, clients = build_server(cache), Clients(hosts, address_for(hosts))
     for cell in load_cells:
         say(f"{cell.streams} streams of {cell.stream_tok_per_s:.0f} tokens per second")
-        yield (point := _measure(cell, server))
+        yield (point := _measure(cell, server, clients))
         while not point.passed and time.monotonic() < retry_until:
-            yield (point := _measure(cell, server))
+            yield (point := _measure(cell, server, clients))
 
 
-def _measure(cell: LoadCell, server: Path) -> Point:
+def _measure(cell: LoadCell, server: Path, clients: Clients) -> Point:
     with tempfile.TemporaryDirectory(prefix="nightbench-calibrate-") as name:
-        return run_cell(cell, server, Path(name))
+        return run_cell(cell, server, Path(name), clients)
 
 
 def table_of(points: tuple[Point, ...], began: float) -> CalibrationTable:
@@ -96,13 +117,13 @@ def keep_table(data: Path, table: CalibrationTable) -> None:
     write_json(data / "calibration" / f"{table.hostname}-{table.made_at:%Y-%m-%dT%H%M%S}Z.json", table)
 
 
-def run_cell(cell: LoadCell, server: Path, work: Path) -> Point:
+def run_cell(cell: LoadCell, server: Path, work: Path, clients: Clients = ALONE) -> Point:
     """Measure one cell in an empty folder; CalibrationError if it fails."""
     on_server, on_client = split_cores(cell.workers)
-    pem, ca = _certificate(work) if cell.is_tls else (None, None)
-    options = (*server_options(cell), *(() if pem is None else ("--tls", str(pem))))
+    pem, ca = _certificate(work, clients.address) if cell.is_tls else (None, None)
+    options = (*server_options(cell), "--address", clients.address, *(() if pem is None else ("--tls", str(pem))))
     with truth_server(server, work / "truth.log", options, on_server) as port:
-        _drive(meter_command(cell, port, work, ca), cell, on_client)
+        _drive(meter_command(cell, port, work, ca, clients), cell, on_client)
     load = work / "load"
     try:
         report = read_report(*((load / name).read_bytes() for name in ("meter.json", "requests.jsonl", "events.bin")))
@@ -111,11 +132,11 @@ def run_cell(cell: LoadCell, server: Path, work: Path) -> Point:
         raise CalibrationError(f"the reports for {cell.streams} streams cannot be compared: {error}") from error
 
 
-def _certificate(work: Path) -> tuple[Path, Path]:
+def _certificate(work: Path, address: str) -> tuple[Path, Path]:
     """Files of the truth server's key and certificate, and of its CA; only a night that leaves no machine has TLS."""
     from infra.remote.certificate import write_certificate  # noqa: PLC0415 - other machines lack its package
 
-    return write_certificate(work, HOST)
+    return write_certificate(work, address)
 
 
 def server_options(cell: LoadCell) -> tuple[str, ...]:
@@ -124,10 +145,13 @@ def server_options(cell: LoadCell) -> tuple[str, ...]:
     return (*schedule, "--lockstep") if cell.is_lock_step else schedule
 
 
-def meter_command(cell: LoadCell, port: int, work: Path, ca: Path | None = None) -> tuple[str, ...]:
+def meter_command(
+    cell: LoadCell, port: int, work: Path, ca: Path | None = None, clients: Clients = ALONE
+) -> tuple[str, ...]:
     """Write the meter and its plan into a folder; return the command that drives the cell into `load/` there."""
-    tls = {} if ca is None else {"url": f"https://{HOST}:{port}", "ca_file": str(ca)}
-    return write_meter(_plan(cell, port) | tls, work)
+    tls = {} if ca is None else {"url": f"https://{clients.address}:{port}", "ca_file": str(ca)}
+    hosts = {"hosts": hosts_of(clients.hosts)} if clients.hosts else {}
+    return write_meter(_plan(cell, f"http://{clients.address}:{port}") | tls | hosts, work)
 
 
 def write_meter(plan: dict[str, Any], work: Path) -> tuple[str, ...]:
@@ -149,10 +173,10 @@ def _drive(argv: Sequence[str], cell: LoadCell, cores: frozenset[int]) -> None:
         raise CalibrationError(f"the meter failed with exit code {code} at {cell.streams} streams: {err}")
 
 
-def _plan(cell: LoadCell, port: int) -> dict[str, Any]:
+def _plan(cell: LoadCell, url: str) -> dict[str, Any]:
     return {
         "meter_plan_version": METER_PLAN_VERSION,
-        "url": f"http://{HOST}:{port}",
+        "url": url,
         "path": "/v1/completions",
         "model": "truth",
         "load": {"kind": "closed", "concurrency": cell.streams},

@@ -63,6 +63,7 @@ def _attached_target(server: RunningServer, scenario: Scenario) -> LoadTarget:
     origin, known = server.attached.origin, server.attached.facts.known
     target = LoadTarget(origin.url, scenario.model.name, Path(), known.vocab_size, server.attached.body)
     keeps = server.keeps_connections
+    target = replace(target, hosts=server.attached.hosts)
     return replace(target, keeps_connections=keeps, ca_file=origin.ca_file, api_key_env=origin.api_key_env)
 
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from bench.client_error.calibration import CalibrationTable
 from bench.client_error.envelope import night_cells
 from bench.errors import CalibrationError
+from bench.loadgen.drivers.target import ClientHost
 from bench.record import CalibratedLoad, Calibration, NightRecord
 from bench.search.search import longest_course
 from bench.suite.scenario import Scenario
@@ -21,7 +22,7 @@ from meter import METER_VERSION
 RETRY_S = 8.0
 
 
-def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say) -> Calibration:
+def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say, *hosts: ClientHost) -> Calibration:
     """Calibrate for a night, or read the calibration that it has; if that fails, the result has the reason.
 
     The table is in the night's folder. A night that is resumed on the same host with the same client uses it again;
@@ -38,8 +39,8 @@ def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say) -> Ca
     try:
         began = time.monotonic()
         is_tls = night.target.startswith("https:")
-        cells = night_cells(scenarios, night.suite.request_timeout_s, is_tls=is_tls)
-        table = table_of(tuple(calibrate(cells, cache, say, retry_until=began + RETRY_S)), began)
+        cells = night_cells(scenarios, night.suite.request_timeout_s, is_tls=is_tls, client_hosts=len(hosts))
+        table = table_of(tuple(calibrate(cells, cache, say, began + RETRY_S, hosts)), began)
     except CalibrationError as error:
         return Calibration(reason=str(error))
     if found is not None:
@@ -66,6 +67,7 @@ def facts_of(table: CalibrationTable, file_sha256: str) -> Calibration:
                 stream_tok_per_s=point.stream_tok_per_s,
                 workers=point.workers,
                 is_tls=point.is_tls,
+                client_hosts=point.client_hosts,
             )
             for point in table.points
             if point.passed

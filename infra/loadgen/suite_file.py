@@ -60,6 +60,7 @@ def read_suite(
             key_variable(asked.endpoint or Endpoint())
         return _attached(asked, source, where.url), hashlib.sha256(source.text.encode()).hexdigest()
     _require_own_engine(asked, source, target)
+    _require_clients_reach(asked, source, target)
     local = asked.local if where is not None and where.is_scaled else None
     suite = with_lock(asked, path) if local is None else scaled(asked, local)
     suite = suite if where is None else on_target(suite, where, machine, path)
@@ -85,6 +86,15 @@ def _require_own_engine(asked: Suite, source: SuiteSource, target: str | None) -
         raise SuiteError(
             f"{source.at(('engine', 'name'))}: engine.name: {ENDPOINT} is a server that already runs, and --target is "
             f"{target}: give its URL, --target http://host:port or https://host:port, or another engine"
+        )
+
+
+def _require_clients_reach(asked: Suite, source: SuiteSource, target: str | None) -> None:
+    """Raise SuiteError where client hosts cannot reach the server: one that a night starts is on its loopback."""
+    if target is not None and asked.client.hosts:
+        raise SuiteError(
+            f"{source.at(('client', 'hosts'))}: client.hosts send the load to a server that already runs, and --target "
+            f"is {target}: start the server, give its URL as --target http://host:port, or remove [client]"
         )
 
 

@@ -26,6 +26,7 @@ from bench.suite.setups import MachineTable, ModelTable
 from bench.suite.slo import Slo
 from bench.suite.source import EXTENDS
 from bench.suite.suite import ScenarioEntry, Suite
+from bench.suite.target import Client
 from bench.suite.workload import Workload
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "suite.md"
@@ -47,6 +48,7 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "[[sweeps]], beside the keys of a scenario": Saturation,
     "[[searches]], beside the keys of a scenario": Goodput,
     "[slo]": Slo,
+    "[client]": Client,
     "[[models]]": ModelTable,
     "[[machines]]": MachineTable,
     "[[variants]]": Variant,

@@ -44,6 +44,8 @@ def measured(report: LoadReport, deltas: Mapping[str, float] | None, usd_per_hou
         "planned_prefix_cache_hits": _whole(planned_hits(report)),
         "client_lag_p99_ms": _milliseconds(report.lag_p99_s),
         "kernel_stamp_share": report.kernel_stamp_share,
+        "client_hosts": report.client_hosts,
+        "client_clock_error_ms": _milliseconds(report.clock_error_s),
         "usd_per_mtok_output": usd_per_mtok_output(usd_per_hour, throughput),
     }
 

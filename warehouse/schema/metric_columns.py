@@ -167,6 +167,10 @@ METRIC_COLUMNS = (
         "client_lag_p99_ms", "number", "p99 of the delay from the kernel receiving data to the client reading it", "ms"
     ),
     Column("kernel_stamp_share", "number", "share of reads with a kernel timestamp", "share", low=0, high=1),
+    Column("client_hosts", "integer", "client hosts that shared the load; NULL where one computer sent it", low=1),
+    Column(
+        "client_clock_error_ms", "number", "how far the clocks of two client hosts may be apart at most", "ms", low=0
+    ),
     *_ANSWERS,
     Column("usd_per_mtok_output", "number", "price per million output tokens at this throughput", "USD", low=0),
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.loadgen.answer_body import answer_body, answer_demand
-from bench.loadgen.drivers.target import NOTHING_GIVEN, LoadTarget, RunInputs
+from bench.loadgen.drivers.target import NOTHING_GIVEN, ClientHost, LoadTarget, RunInputs
 from bench.loadgen.meter_report import read_meter
 from bench.loadgen.report import LoadReport
 from bench.plan import ConversationShare
@@ -53,10 +53,16 @@ def meter_plan(
         **({} if target.api_key_env is None else {"api_key_env": target.api_key_env}),
         **({} if target.cache_block_tokens is None else {"cache_block_tokens": target.cache_block_tokens}),
         **({"models": {"names": list(work.adapters), "zipf": work.adapter_zipf}} if work.adapters else {}),
+        **({"hosts": hosts_of(target.hosts)} if target.hosts else {}),
         **({} if work.cancel is None else {"cancel": work.cancel.model_dump(mode="json")}),
         **({} if work.answers is None else {"answers": answer_demand(work.answers)}),
         "extra_body": _body(scenario, target),
     }
+
+
+def hosts_of(hosts: Sequence[ClientHost]) -> list[dict[str, Any]]:
+    """The client hosts as the meter's plan has them."""
+    return [{"name": host.name, "argv": list(host.argv)} for host in hosts]
 
 
 def _body(scenario: Scenario, target: LoadTarget) -> dict[str, Any]:

@@ -9,6 +9,14 @@ from bench.suite.traces.window import Replayed
 
 
 @dataclass(frozen=True)
+class ClientHost:
+    """A host that sends a share of the load: its name, and the argv to which a shell's command is added."""
+
+    name: str
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class LoadTarget:
     """Where the load goes: the server's address, the served name, its folder (for a tokenizer) and vocabulary.
 
@@ -24,6 +32,7 @@ class LoadTarget:
     keeps_connections: bool = True
     ca_file: str | None = None  # of the CAs that may sign the server's certificate; None: the system's
     api_key_env: str | None = None  # the variable with the key that each request carries
+    hosts: tuple[ClientHost, ...] = ()  # that share the load; none: the computer that measures
     cache_block_tokens: int | None = None  # the prefix cache has whole blocks of so many; None: not known
 
 

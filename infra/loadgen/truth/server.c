@@ -2,7 +2,7 @@
  *
  *   server LOG [--port N] [--ttft-us N] [--itl-us N] [--jitter PERCENT] [--lockstep] [--stall-one-in N --stall-us N]
  *          [--tokens-per-event N] [--events-per-write N] [--prompt-tokens N] [--tls PEM]
- *          [--fault http500|short|error|cut --fault-one-in N]
+ *          [--fault http500|short|error|cut --fault-one-in N] [--address IPV4]
  *
  * It prints "listening on PORT" and serves until SIGTERM or SIGINT; then it writes LOG (see log.py) and exits with 0.
  * Truth is what was written and when, never what was planned: both stand in the log, so that the server's own lateness
@@ -603,6 +603,8 @@ static enum fault fault(char **argv, int *at) {
     return NONE;
 }
 
+static const char *address = "127.0.0.1";
+
 static int read_options(int argc, char **argv) {
     int port = 0;
     for (int i = 2; i < argc; i++) {
@@ -616,6 +618,7 @@ static int read_options(int argc, char **argv) {
         else if (!strcmp(argv[i], "--events-per-write")) mode.events = number(argv, &i);
         else if (!strcmp(argv[i], "--prompt-tokens")) mode.prompt_tokens = number(argv, &i);
         else if (!strcmp(argv[i], "--lockstep")) mode.lockstep = true;
+        else if (!strcmp(argv[i], "--address") && argv[i + 1]) address = argv[++i];
         else if (!strcmp(argv[i], "--tls") && argv[i + 1]) use_tls(argv[++i]);
         else if (!strcmp(argv[i], "--fault-one-in")) mode.fault_one_in = number(argv, &i);
         else if (!strcmp(argv[i], "--fault")) mode.fault = fault(argv, &i);
@@ -651,7 +654,7 @@ int main(int argc, char **argv) {
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (inet_pton(AF_INET, address, &here.sin_addr) != 1) { errno = 0; die("--address needs an IPv4 address"); }
     socklen_t bytes = sizeof here;
     if (bind(listener, (struct sockaddr *)&here, bytes) || listen(listener, 65535)) die("cannot listen");
     getsockname(listener, (struct sockaddr *)&here, &bytes);

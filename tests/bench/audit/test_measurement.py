@@ -414,6 +414,7 @@ CANCELLING = _cancelling(10, 0.0)(STEADY)
 FORMED = _demanding_form(0.95)(STEADY)
 PICTURED = _reading_images(84.0)(STEADY)
 REPEATING = _repeating(1.0)(STEADY)
+SHARED = _reporting(client_hosts=2, clock_error_s=1e-6)(STEADY)
 WARNS: list[tuple[str, Measured, Mutation]] = [
     ("failure_rate", STEADY, _failing(2)),
     ("incomplete", STEADY, _planning(41)),
@@ -447,6 +448,7 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("client_bound", STEADY, _with_lag(0.1)),
     ("client_bound_core", STEADY, _reporting(core_share=0.71)),
     ("client_bound_merged", STEADY, _reporting(merged_late_share=0.006)),
+    ("client_clocks_apart", SHARED, _reporting(clock_error_s=0.5)),
     ("client_bound_envelope", STEADY, _calibrated_for(3, 1000.0)),
     ("busy_host", STEADY, _beside(other_cpu_share=0.06)),
     ("stolen_cpu", STEADY, _robbed(0.06)),

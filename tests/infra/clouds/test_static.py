@@ -21,7 +21,7 @@ from bench.machine.names import MachineName
 from bench.suite.target import OwnHost
 from infra.clock import SystemClock, poll
 from infra.clouds.cloud import MachineOrder
-from infra.clouds.static import StaticCloud, read_access
+from infra.clouds.static import StaticCloud
 from infra.leases.acquire import take_lease
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.own_host import take_lease_of_free_host
@@ -30,6 +30,7 @@ from infra.ledger.ledger import Ledger
 from infra.processes.detached import MARK, marked
 from infra.processes.machine_lock import MachineLock
 from infra.remote.host import Access
+from infra.remote.own_access import read_access
 from infra.remote.ssh_host import SshHost
 from infra.reporting import silent
 from tests.emulators.sshd import Sshd, make_key, running_machine

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES
+from bench.evidence_columns import CLIENT_CLOCK_ERROR_OVER_ALLOWED
 from tests.bench.audit.test_measurement import KINDS
 from tests.warehouse.folders import whole_night
 from tests.warehouse.rows.test_session_results import OF_SESSIONS
@@ -53,6 +54,8 @@ def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSu
     elsewhere |= {rule.column for rule in NIGHT_RULES if rule.only_where in KINDS}
     elsewhere |= set(OF_SESSIONS)  # tests/warehouse/rows/test_session_results.py
     elsewhere |= {column.name for column in START_COLUMNS}  # tests/warehouse/rows/test_start_results.py
+    elsewhere |= {"client_hosts", "client_clock_error_ms", CLIENT_CLOCK_ERROR_OVER_ALLOWED}  # of several client hosts:
+    # tests/flows/test_client_hosts.py
     elsewhere |= {"series_identity"}  # tests/warehouse/trends/test_own_series.py
     missing = [name for name in names if not found[name] and "lm_eval" not in name and name not in elsewhere]
     assert missing == (COMPARED if table == "measurements" else [])

@@ -71,6 +71,20 @@ CLIENT_RULES: tuple[Rule, ...] = (
         origin="docs/adr/0013-the-calibrated-envelope.md: a client counts inside the range of its calibration",
     ),
     Rule(
+        code="client_clocks_apart",
+        column=ev.CLIENT_CLOCK_ERROR_OVER_ALLOWED,
+        family="client",
+        passing=(0.0, 1.0),
+        tolerated=None,
+        sentence=(
+            "the clocks of the client hosts are known to within {value:.1f} times what is allowed, so throughput and "
+            "arrivals are off by up to that; measure for longer, or use hosts with a shorter way from this computer"
+        ),
+        driver="meter",
+        is_required=False,
+        origin="chosen by Nightbench: 0.1 % of the measured window, a tenth of the load that may be missing",
+    ),
+    Rule(
         code="client_bound_envelope",
         column=ev.CLIENT_CALIBRATED_SHARE,
         family="client",
