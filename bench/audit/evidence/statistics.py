@@ -207,10 +207,10 @@ def repeats(claims: Sequence[Claim]) -> list[EvidenceByColumn]:
 
 def _with_core_speeds(found: Observed | None, claims: Sequence[Claim]) -> Observed | None:
     """The same with how fast the cores were in these repeats, which may be why they differ."""
-    speeds = [claim.core_speed_share for claim in claims if claim.core_speed_share is not None]
-    if found is None or not speeds:
-        return found
-    said = f"the cores ran at {min(speeds):.0%} to {max(speeds):.0%} of their best speed in these repeats"
+    speeds = sorted(claim.core_speed_share for claim in claims if claim.core_speed_share is not None)
+    if found is None or not speeds or f"{speeds[0]:.0%}" == f"{speeds[-1]:.0%}":
+        return found  # what did not change explains no difference
+    said = f"the cores ran at {speeds[0]:.0%} to {speeds[-1]:.0%} of their best speed in these repeats"
     return replace(found, note=f"{found.note}; {said}")
 
 
