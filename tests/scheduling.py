@@ -28,7 +28,8 @@ ENGINE, DEPLOYED, EXAMPLES, DEMO, PICTURES = (
 TOGETHER = (ENGINE, DEPLOYED, EXAMPLES, DEMO, PICTURES)
 # Of their tests some wait for more than a minute: begun last, one of them would keep all others waiting.
 LONGEST = tuple(
-    f"tests/flows/test_{name}.py" for name in ("nightly_bill", "spread_workers", "rented", "scheduled", "model_cache")
+    f"tests/flows/test_{name}.py"
+    for name in ("fresh_clone", "nightly_bill", "spread_workers", "rented", "scheduled", "model_cache")
 )
 COMPUTING = ("tests/warehouse/", "tests/bench/")  # tests that never wait
 SHOWN = 10
