@@ -20,7 +20,7 @@ PROGRAM = Path(__file__).with_name("tokenizer_program.py")
 PATIENCE_S = 1800.0
 HEAD = (
     *("kind", "requests", "prompt tokens made", "by the server", "by the tokenizer"),
-    *("answer tokens asked", "by the server", "in the stream", "unlike"),
+    *("answer tokens requested", "by the server", "in the stream", "unlike"),
 )
 
 
