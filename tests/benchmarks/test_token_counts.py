@@ -1,19 +1,13 @@
-"""Token counts by kind of workload: which requests count as alike, and a small night of every kind for real."""
+"""Token counts by kind of workload: which requests count as alike, and the page."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from benchmarks.token_counts import CountedNight, count_night, page
-from benchmarks.token_loads import write_suite
+from benchmarks.token_counts import CountedNight, page
 from benchmarks.token_rows import Counted, is_equal
-from infra.loadgen.workload_kinds import KINDS
-from tests.flows.conftest import NightFixture, run_nightly
 
 ROW = {"prompt_tokens_planned": 64, "prompt_tokens_counted": 64, "output_tokens_planned": 8, "output_tokens_counted": 8}
-# Each night has starts, and the two forms of answers are counted apart.
-WITHOUT_A_ROW = {"start-up by phase", "structured output and tool calls"}
 
 
 @pytest.mark.parametrize(
@@ -53,23 +47,3 @@ def test_a_night_is_good_only_with_enough_requests_of_every_kind_and_equal_count
     assert not CountedNight((good,), ()).is_good(1201)
     assert not CountedNight((good,), ("speculation",)).is_good(1200)
     assert not CountedNight((replace(good, unlike=1),), ()).is_good(1200)
-
-
-@pytest.mark.matrix
-@pytest.mark.timeout(1500)
-@pytest.mark.usefixtures("calibrated", "nights_without_prefect")
-def test_every_token_of_every_kind_is_as_asked_on_the_real_engine(
-    house: NightFixture, engine: str, quick_engine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NIGHTBENCH_VLLM_EXECUTABLE", str(quick_engine))
-    write_suite(house.suite.parent, 32)
-
-    night = run_nightly(house).night
-
-    counted = count_night(house.data, night, Path(engine).with_name("python"))
-    rows = counted.rows
-    assert counted.is_good(32), counted
-    assert {row.kind for row in rows} >= {kind.name for kind in KINDS} - WITHOUT_A_ROW | {
-        "structured output",
-        "tool calls",
-    }
