@@ -37,7 +37,7 @@ from tests.bench.builders import (
 
 # Columns that say of a run that it has a kind of workload with rules of its own.
 KINDS = {
-    *("adapters", "answer_form", "cancelled", "core_speed_share", "images_sent", "is_speculative"),
+    *("adapters", "answer_form", "cancelled", "client_hosts", "core_speed_share", "images_sent", "is_speculative"),
     *("repeated_e2el_p50_ms", "start_other_s"),
 }
 RULE = {rule.code: rule for rule in NIGHT_RULES}

@@ -82,6 +82,7 @@ CLIENT_RULES: tuple[Rule, ...] = (
         ),
         driver="meter",
         is_required=False,
+        only_where="client_hosts",
         origin="chosen by Nightbench: 0.1 % of the measured window, a tenth of the load that may be missing",
     ),
     Rule(
