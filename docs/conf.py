@@ -25,6 +25,7 @@ SIDEBAR = """
 :glob:
 docs/README
 docs/night
+docs/how-it-judges
 docs/how-to/*
 docs/reference/*
 docs/adr/README
