@@ -155,7 +155,6 @@ class Service:
             **os.environ,
             **self.client_environment(),
             MARK: str(self.data),
-            "PREFECT_LOGGING_HANDLERS_CONSOLE_CLASS": "tasks.console.LastingConsole",  # of the runs that it starts, too
             "NIGHTBENCH_HOME": str(CHECKOUT),
             "NIGHTBENCH_DATA": str(self.data),
             "NIGHTBENCH_PAGES_URL": self.settings.pages_url or self.pages,
