@@ -109,6 +109,9 @@ KINDS: tuple[WorkloadKind, ...] = (
         engines=OPENAI_ENGINES,
         metrics=("measurements.dispatch_delay_p99_ms",),
         rules=("late_replay", "dispatch_late", "rate_not_offered"),
+        runs=(
+            "tests/flows/test_real_token_counts.py::test_every_token_of_every_kind_is_as_requested_on_the_real_engine",
+        ),
     ),
     WorkloadKind(
         name="recorded lengths and prefix blocks",
