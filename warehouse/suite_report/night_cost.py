@@ -1,6 +1,6 @@
 """What a night cost: its machines by their leases, and by the catalogue what is kept between nights."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.cost.lease_cost import kept_usd_per_month
@@ -21,8 +21,6 @@ FROM leases WHERE night = ? ORDER BY rented_at
 INSTANCE, VOLUME, IMAGE, TOTAL = "instance", "volume with the models, a month", "golden image, a month", "total"
 BUCKET, TRAFFIC = "bucket with the models, a month", "traffic"
 KEPT, TOTAL_KEPT = "a day of the volume, bucket and image that the suite keeps", "total with a day of what is kept"
-# Its price list: what comes in is free, and a GPU machine includes 15 TiB out; a night sends its run folders.
-FREE_TRAFFIC = "digitalocean"
 
 
 def night_cost_rows(
@@ -42,7 +40,7 @@ def night_cost_rows(
         for place, lease in enumerate(leases)
     ]
     rows += [(item, None, None, cost) for item, cost in kept.items()]
-    rows.append((TRAFFIC, None, None, 0.0 if clouds == {FREE_TRAFFIC} else None))
+    rows.append((TRAFFIC, None, None, _traffic(clouds)))
     rows.append((TOTAL, None, None, total))
     rows.append((KEPT, None, None, day))
     rows.append((TOTAL_KEPT, None, None, None if total is None or day is None else total + day))
@@ -61,6 +59,12 @@ def _kept(suite: Suite) -> dict[str, float | None]:
         BUCKET: None if size is None else size / GIB * pace["spaces_usd_per_gib_month"],
         IMAGE: kept_usd_per_month(0.0, pace["snapshot_gb"], pace),
     }
+
+
+def _traffic(clouds: Collection[str]) -> float | None:
+    """What the traffic of a night on these clouds costs: nothing where each includes far more than run folders."""
+    pace = read_catalog().pace
+    return 0.0 if clouds and all(f"{cloud}_free_traffic_gib" in pace for cloud in clouds) else None
 
 
 def _a_day(suite: Suite, kept: Mapping[str, float | None]) -> float | None:
