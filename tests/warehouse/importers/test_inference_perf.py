@@ -77,6 +77,15 @@ def test_a_summary_without_load_is_read() -> None:
     assert claim.said.completed == 400
 
 
+def test_a_mean_of_more_tokens_than_a_number_holds_gives_no_total() -> None:
+    report = json.loads((HERE / CLIENT).read_text())
+    report["successes"]["output_len"] = {"mean": 1e308}
+
+    (claim,) = claims_of(CLIENT, json.dumps(report))
+
+    assert claim.said.total_output_tokens is None
+
+
 def test_a_requested_rate_makes_it_an_open_loop() -> None:
     report = json.loads((HERE / CLIENT).read_text())
     report["load_summary"]["requested_rate"] = 5.0

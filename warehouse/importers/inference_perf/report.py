@@ -5,6 +5,7 @@ Beside it may be the configuration, the file of all requests and the server's Pr
 and is not loaded.
 """
 
+import math
 from collections.abc import Iterator
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals, Metric, ServerCounters
@@ -149,7 +150,8 @@ def _total(good: Tree, completed: int | None, names: tuple[str, ...]) -> int | N
     stated, mean = part.count("total"), part.amount("mean")
     if stated is not None or mean is None or completed is None:
         return stated
-    return round(mean * completed)
+    total = mean * completed
+    return round(total) if math.isfinite(total) else None
 
 
 def _latency(latency: Tree) -> Latencies:
