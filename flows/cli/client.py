@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import ValidationError
@@ -11,7 +11,9 @@ from bench.errors import UsageError
 from bench.loadgen.drivers.target import ClientHost
 from flows.cli.arguments import ItlOption, JsonFlag, TtftOption, examples, read_settings
 from flows.show import console
-from infra.settings import Settings
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
 
 commands = typer.Typer()
 STREAMS = "1,10,100,500,1000,2000"
@@ -90,7 +92,7 @@ def crosscheck(
     show_crosscheck(sides, as_json=as_json)
 
 
-def _reach(settings: Settings, text: str) -> tuple[ClientHost, ...]:
+def _reach(settings: "Settings", text: str) -> tuple[ClientHost, ...]:
     """The hosts that `--hosts` lists."""
     from bench.suite.target import Client  # noqa: PLC0415
     from infra.remote.client_hosts import reach_clients  # noqa: PLC0415
