@@ -189,7 +189,7 @@ def test_rules_about_single_requests_and_servers_are_not_about_batches() -> None
 
     assert about == {
         *("failure_rate", "incomplete", "duration_short", "derived_mismatch", "percentile_order", "osl_not_reached"),
-        *("busy_host", "stolen_cpu", "busy_host_gpu"),
+        *("busy_host", "stolen_cpu", "busy_host_gpu", "slow_core"),
     }
 
 
