@@ -42,6 +42,7 @@ CRONS = [
 ]
 OFF = {"weekly-aa/weekly-aa"}  # costs two nights
 NAMES = [*(name for name, _cron in CRONS), "machine-night/machine-night"]
+CONSOLE = {"PREFECT_LOGGING_HANDLERS_CONSOLE_CLASS": "tasks.console.LastingConsole"}
 HEARTBEATS = {"machine-night/machine-night": {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}}
 
 
@@ -241,7 +242,7 @@ def test_no_deployed_run_talks_to_anybody(api: SyncPrefectClient, name: str) -> 
 
     # What is set for the server alone says nothing to a run.
     quiet = {key: value for key, value in QUIET.items() if not key.startswith("PREFECT_SERVER_")}
-    assert given == quiet | HEARTBEATS.get(name, {})
+    assert given == quiet | CONSOLE | HEARTBEATS.get(name, {})
 
 
 def test_a_worker_on_another_computer_does_not_stand_for_the_one_of_this_service(api: SyncPrefectClient) -> None:
