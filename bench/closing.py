@@ -61,8 +61,8 @@ def _next(night: str, verdicts: Sequence[str], doubts: Sequence[Doubt]) -> str:
         return "Next: read the reasons on the page, mend what they name, and run another night."
     if any(one.code == "slow_core" for one in doubts) and not any(one.code in OTHERS_TOOK for one in doubts):
         return (
-            "Next: nothing on this host took the time that is missing, so its cores were slower themselves (a virtual "
-            "machine shares them, and heat slows them): run `nightbench run` again later, or on another host."
+            "Next: nothing else kept this host busy, and its cores themselves were slower in some runs, which may be a "
+            "part of it (a virtual machine shares them, heat slows them): run it again later, or on another host."
         )
     if any(one.code in NOISE for one in doubts):
         return (

@@ -1,8 +1,9 @@
 """How fast the cores of this host are while a load runs: the CPU time of a fixed piece of work, a few times a second.
 
-On a virtual machine, or a hot one, a core does up to a quarter less in the same CPU time, for minutes, and neither
-steal nor pressure nor other processes show it. A thread of its own does the work: the load client is another process,
-so no send waits for it, the work releases the interpreter's lock, and the thread gives way to whoever wants its core.
+On a virtual machine, or a hot one, a core can do less in the same CPU time, for minutes, and neither steal nor pressure
+nor other processes show it. The work shows the core and its first caches; more than these may slow a load. A thread of
+its own does the work: the load client is another process, so no send waits for it, the work releases the interpreter's
+lock, and the thread gives way to whoever wants its core.
 """
 
 import os
