@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks.bars import Bar, Benchmark, Measured
 from benchmarks.night_overhead import SUITE
+from benchmarks.table import shown
 from benchmarks.told_apart import Repeats, slow_down
 from infra.storage.store import nights
 from nights.durable import write_text
@@ -235,8 +236,8 @@ def main() -> None:
     print(f"{len(pairs.quiet)} quiet pairs, {len(pairs.busy)} busy ones")
     found = bars_of(pairs)
     for bar in (one for one in BARS if one.name in found):
-        value = found[bar.name].value
-        print(f"{bar.name}: {value:.3g} {bar.unit} ({bar.direction} {bar.limit:g}): {bar.what}")
+        value, limit = shown(bar, found[bar.name].value), shown(bar, bar.limit)
+        print(f"{bar.name}: {value} ({bar.direction} {limit}): {bar.what}")
     for kind, run in (("quiet", pairs.quiet), ("busy", pairs.busy)):
         print(f"{kind}, {core_speed_in_words(run)}")
 

@@ -30,17 +30,18 @@ def _cells(line: Line) -> tuple[str, ...]:
     return (
         bar.benchmark,
         bar.what,
-        f"{bar.direction} {_value(bar, bar.limit)}",
-        MISSING if now is None else _value(bar, now.value),
+        f"{bar.direction} {shown(bar, bar.limit)}",
+        MISSING if now is None else shown(bar, now.value),
         MISSING if now is None else _ratio(bar, now.ratio),
-        MISSING if then is None else f"{_value(bar, then.value)} ({then.measured_on})",
+        MISSING if then is None else f"{shown(bar, then.value)} ({then.measured_on})",
         MISSING if then is None else _ratio(bar, then.ratio),
         MISSING if line.worse_by is None else f"{line.worse_by:+.0%}",
         line.result,
     )
 
 
-def _value(bar: Bar, value: float) -> str:
+def shown(bar: Bar, value: float) -> str:
+    """A value of a bar with its unit; a share in percent."""
     return f"{value:.1%}" if bar.unit == "%" else f"{value:,.4g} {bar.unit}"
 
 
