@@ -9,9 +9,8 @@ from bench.wording import counted
 NOISE = frozenset(
     {
         *("busy_host", "busy_host_gpu", "stolen_cpu", "unstable", "steady_drift", "dispatch_late", "canary_fell"),
-        *("slow_core",),
         *("cold_start_contamination", "server_unwatched", "client_bound", "client_bound_merged", "client_bound_core"),
-        "client_bound_envelope",
+        *("client_bound_envelope", "slow_core"),
     }
 )
 OTHERS_TOOK = frozenset({"busy_host", "busy_host_gpu", "stolen_cpu"})
