@@ -88,6 +88,7 @@ warmup_count = 2
 ABOUT_SPEED = {
     "busy_host",  # other tests run beside the night
     "stolen_cpu",
+    "slow_core",  # who shares the cores, outside a virtual machine too
     "tpot_disagreement",  # beside others it only warns: of a client that gets no CPU, the first token is late
     "bursty_stream",  # a client that gets no CPU reads several events at once
     "duration_short",
