@@ -4,7 +4,6 @@ Evidence is one number each, near zero or one, or inside a range, for every way 
 an input is missing.
 """
 
-import math
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from bench import evidence_columns as ev
 from bench.audit.answer_form import answer_form_evidence
+from bench.audit.arrivals import delay_evidence, offered_evidence
 from bench.audit.cancelled import cancel_evidence, is_cancelled
 from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.images import image_evidence
@@ -147,13 +147,7 @@ def _queueing(record: RunRecord, report: LoadReport) -> Evidence:
         is_full = sessions is not None and len(sessions) > (work.concurrency or 0)
         return {ev.SESSIONS_OPEN_SHARE: ratio(sessions.open_mean, work.concurrency) if sessions and is_full else None}
     if work.arrivals != "closed":
-        span = float(np.nanmax(requests.send_s) - np.nanmin(requests.send_s)) if len(requests) else 0.0
-        planned = requests.intended_s[~np.isnan(requests.intended_s)]
-        # Against the drawn schedule, not the mean rate: forty Poisson arrivals stray by a sixth all by themselves.
-        # A driver that does not keep its schedule leaves only the rate.
-        by_rate = (len(requests) - 1) / (work.request_rate_per_s or math.inf)
-        asked = float(planned.max() - planned.min()) if len(planned) else by_rate
-        return {ev.RATE_OFFERED_SHARE: ratio(asked, span)}
+        return offered_evidence(work, report)
     achieved = concurrency_achieved(requests)
     engine = record.asked.engine
     slots = ENGINES[engine.name].slots(engine.flags)
@@ -214,7 +208,7 @@ def release(version: str) -> str:
 def _steady(record: RunRecord, report: LoadReport) -> Evidence:
     steady = report.steady
     delay_ms = None if report.dispatch_delay_p99_s is None else report.dispatch_delay_p99_s * 1e3
-    found: Evidence = {ev.DISPATCH_DELAY_P99_MS: delay_ms}
+    found = delay_evidence(report)
     if loop_of(record) in rule.LOOPS:
         found[ev.REPLAY_LATE_P99_MS] = delay_ms
     if steady is None:

@@ -23,18 +23,19 @@ SMALLER = {
     "request_count = 40": "request_count = 12",
     "request_count = 30": "request_count = 12",
     "request_count = 120": "request_count = 40",
-    "half_width_max = 0.05\n": "",  # no repeats are added
-    "load_s = 7.0\n": "",
-    "load_s = 7.5\n": "",
-    "load_s = 8.0\n": "",
-    "repeats = 3": "repeats = 1",
+    "half_width_max = 0.08\n": "",  # no repeats are added
+    "load_s = 2.7\n": "",
+    "load_s = 2.5\n": "",
+    "load_s = 3.3\n": "",
+    "repeats = 7": "repeats = 1",
     "osl = 64\nconcurrency = 1": "osl = 32\nconcurrency = 1",
     "osl = 64\nconcurrency = 4": "osl = 16\nconcurrency = 4",
     "osl = 32\narrivals": "osl = 16\narrivals",
     "request_rate_per_s = 3.0": "request_rate_per_s = 2.0",
 }
 SHORT = {
-    "half_width_max = 0.05\n": "",
+    "half_width_max = 0.08\n": "",
+    "repeats = 7": "repeats = 3",
     "isl = 128\nosl = 64\nconcurrency = 1": "isl = 64\nosl = 16\nconcurrency = 1",
     "request_count = 40": "request_count = 10",
 }

@@ -46,7 +46,7 @@ class House:
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     suite = tmp_path / "local.toml"
-    suite.write_text(LOCAL.read_text().replace("repeats = 3", 'repeats = "plan"'))
+    suite.write_text(LOCAL.read_text().replace("repeats = 7", 'repeats = "plan"'))
     data = tmp_path / "data"
     return House(suite, Settings(data=data, ledger=data / "ledger.sqlite"))
 
@@ -68,7 +68,7 @@ def test_a_suite_with_a_number_of_repeats_keeps_it(house: House) -> None:
 
     night = house.plan()
 
-    assert (night.repeats, len(night.runs)) == ((), 3 * len(night.suite.scenarios))
+    assert (night.repeats, len(night.runs)) == ((), 7 * len(night.suite.scenarios))
 
 
 def test_a_plan_shows_the_repeats_that_history_needs_and_the_precision_they_are_expected_to_give(

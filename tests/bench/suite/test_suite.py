@@ -531,9 +531,9 @@ def test_the_ids_of_the_suite_that_runs_everywhere_never_change() -> None:
     scenarios = parse_suite(path.read_text(), path.name).expand()
 
     assert [scenario.scenario_id for scenario in scenarios] == [
-        "87d336100851b717",
-        "c1158d674b4816ec",
-        "dedb46fc36e9c251",
+        "74be898fa12d6273",
+        "845bd4964a49ba0f",
+        "7e39979a178bb639",
     ]
     assert {scenario.server_id for scenario in scenarios} == {"f84e46d64efe322a"}
 
