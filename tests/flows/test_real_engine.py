@@ -23,10 +23,10 @@ SMALLER = {
     "request_count = 40": "request_count = 12",
     "request_count = 30": "request_count = 12",
     "request_count = 120": "request_count = 40",
-    "half_width_max = 0.08\n": "",  # no repeats are added
+    "half_width_max = 0.10\n": "",  # no repeats are added
     "load_s = 2.7\n": "",
     "load_s = 2.5\n": "",
-    "load_s = 3.3\n": "",
+    "load_s = 4.0\n": "",
     "repeats = 7": "repeats = 1",
     "osl = 64\nconcurrency = 1": "osl = 32\nconcurrency = 1",
     "osl = 64\nconcurrency = 4": "osl = 16\nconcurrency = 4",
@@ -34,7 +34,7 @@ SMALLER = {
     "request_rate_per_s = 3.0": "request_rate_per_s = 2.0",
 }
 SHORT = {
-    "half_width_max = 0.08\n": "",
+    "half_width_max = 0.10\n": "",
     "repeats = 7": "repeats = 3",
     "isl = 128\nosl = 64\nconcurrency = 1": "isl = 64\nosl = 16\nconcurrency = 1",
     "request_count = 40": "request_count = 10",

@@ -533,7 +533,7 @@ def test_the_ids_of_the_suite_that_runs_everywhere_never_change() -> None:
     assert [scenario.scenario_id for scenario in scenarios] == [
         "74be898fa12d6273",
         "845bd4964a49ba0f",
-        "7e39979a178bb639",
+        "2de576c6746f0dd6",
     ]
     assert {scenario.server_id for scenario in scenarios} == {"f84e46d64efe322a"}
 
