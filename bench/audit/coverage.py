@@ -112,6 +112,7 @@ CHECKS: Mapping[str, tuple[FirstOf, ...]] = {
     ev.MEMORY_BUDGET_WRONG: ((("memory_",),),),
     ev.KV_CONCURRENCY_REL: ((("printed_kv_cache_tokens", "printed_kv_max_concurrency"),),),
     ev.COST_RATIO: _COSTS,
+    ev.COST_DENOMINATOR_FITS: ((("usd_per_mtok_unstated",),),),
     ev.COST_UNIT_RATIO: (*_COSTS, (("usd_per_mtok_unstated",),)),
 }
 

@@ -88,7 +88,8 @@ def money() -> Files:
     return {
         "cost_identity.csv": cost("0.45"),
         "cost_unit.csv": cost("327.6"),
-        "cost_denominator_unstated.csv": cost("0.3276", "cost_per_1M_tokens"),
+        "cost_denominator_unstated.csv": table(({}, [RATE, ("cost_per_1M_tokens", "0.3276", "USD")])),
+        "cost_denominator_fits.csv": cost("0.3276", "cost_per_1M_tokens"),
         "metric_ambiguous.csv": table(({}, [("TTFT", "150", "ms")])),
         "tokens_ambiguous.csv": table(({}, [("throughput", "6600", "tok/s")])),
         "unit_misuse.csv": table(({}, [RATE, ("mean_tpot_ms", "7.0", "ms"), ("interactivity", "9.3", "tok/s/user")])),

@@ -1,7 +1,7 @@
 """The cost of a token from the stated price and throughput, and units that are not stated."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from bench import evidence_columns as ev
@@ -96,15 +96,19 @@ def nearest(stated: float, computed: float) -> float:
 
 
 def _unstated(claim: Claim, computed: Mapping[str, float]) -> EvidenceByColumn:
-    """A cost that does not say of which tokens: those that it fits, or how far it is from the nearest."""
+    """A cost that does not say of which tokens: those whose cost it is, or how far it is from the nearest."""
     usd = claim.said.usd_per_mtok_unstated
     if usd is None:
         return {}
+    stated = f"{usd:g} USD per million tokens"
     fits = [which for which, own in computed.items() if COST_LOW <= nearest(usd, own) <= COST_HIGH]
-    said = f"it fits {' and '.join(fits)} tokens" if fits else "it fits no known throughput"
-    told = Observed(1.0, f"{usd:g} USD per million tokens: {said}")
-    remark: EvidenceByColumn = {ev.REMARKED_COST_DENOMINATOR_UNSTATED: told}
-    if fits or not computed:
+    if fits:
+        told = Observed(1.0, f"{stated}: price over throughput makes it {_line(claim, computed, fits)}")
+        return {ev.COST_DENOMINATOR_FITS: told, ev.REMARKED_COST_DENOMINATOR_UNSTATED: Observed(0.0)}
+    remark: EvidenceByColumn = {
+        ev.REMARKED_COST_DENOMINATOR_UNSTATED: Observed(1.0, f"{stated}: it fits no known throughput")
+    }
+    if not computed:
         return remark
     # Prompts may be unknown, and then so is the cost of all tokens together, which is less than that of the answers.
     if "total" not in computed and usd < computed.get("output", 0.0):
@@ -112,6 +116,16 @@ def _unstated(claim: Claim, computed: Mapping[str, float]) -> EvidenceByColumn:
     each = sorted(computed, key=lambda name: abs(math.log(max(nearest(usd, computed[name]), 1e-9))))
     found = [_identity({which: usd}, {which: computed[which]}) for which in each]
     return remark | next((one for one in found if ev.COST_UNIT_RATIO in one), found[0])
+
+
+def _line(claim: Claim, computed: Mapping[str, float], fits: Sequence[str]) -> str:
+    """The tokens whose cost it is, each with the arithmetic that shows it."""
+    price = claim.asked.usd_per_hour or 0.0
+    rates = {which: price * MTOK / HOUR_S / computed[which] for which in fits}
+    return " or ".join(
+        f"that of {which} tokens ({price:g} USD/h / ({rate:.6g} tok/s x 3600 s) x 1e6 = {computed[which]:.4g})"
+        for which, rate in rates.items()
+    )
 
 
 def token_units(claim: Claim, _subject: Subject) -> EvidenceByColumn:

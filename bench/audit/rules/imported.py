@@ -123,4 +123,14 @@ IMPORTED_RULES: tuple[Rule, ...] = (
         withdraws=("usd_per_mtok",),
         origin="definition: costs of input, output and total tokens are different metrics",
     ),
+    Rule(
+        code="cost_denominator_fits",
+        column=ev.COST_DENOMINATOR_FITS,
+        family="money",
+        passing=ZERO,
+        tolerated=None,
+        sentence="{value:#cost per token does|costs per token do} not name the tokens that it counts, but fits some",
+        scope="metric",
+        origin="price over the throughput of input, output or total tokens, within 2 % as cost_identity",
+    ),
 )

@@ -41,8 +41,14 @@ def _said(claim: Claim, code: str) -> str:
 def test_a_cost_of_tokens_that_it_does_not_name_is_told_which_it_fits() -> None:
     claim = changed(None, {"usd_per_mtok_unstated": round(COST / 3, 4)})
 
+    assert found(claim) == {"cost_denominator_fits": "WARN"}
+    assert "that of total tokens (2.59 USD/h / (" in _said(claim, "cost_denominator_fits")
+
+
+def test_a_cost_of_tokens_that_it_does_not_name_is_withdrawn_where_no_price_tells_which() -> None:
+    claim = changed({"usd_per_hour": None}, {"usd_per_mtok_unstated": round(COST / 3, 4)})
+
     assert found(claim) == {"cost_denominator_unstated": "FAIL"}
-    assert "it fits total tokens" in _said(claim, "cost_denominator_unstated")
 
 
 @pytest.mark.parametrize(("usd", "code"), [(2.7 * COST, "cost_identity"), (COST / 1000, "cost_unit")])
