@@ -2,6 +2,7 @@
 
 A relation is found in the numbers, not in the names: `c = k a`, `k / a`, `k a b` or `k a / b` with one k for all rows.
 It counts only where chance cannot explain it, by the number of relations tried and by how finely numbers are printed.
+Of k, too: one that is 1 or the factor of a unit was not fitted to the rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,10 +17,15 @@ from bench.metrics import Floats
 HOLDS_MIN = 4  # rows
 MISSES_MAX_SHARE = 0.2
 APART_MIN = 0.02  # a row that is less apart may be a rounding of a rounding
+_APART_LEAST = 0.005  # where all other rows hold so closely that none of them was rounded twice
+_CLOSELY = 30  # times the tolerance of the rows that hold
 CHANCE_MAX = 1e-3  # coincidences that are expected in one table
 _SPREAD_MAX = 0.3  # of the logarithms: columns of one sweep rise and fall together, so chance has less room
 _TOLERANCE_MAX = 0.02
 _TOLERANCE_MIN = 1e-6
+# Of nothing, percents, thousands, millions, minutes and hours, and of a price an hour over tokens a second.
+_FACTORS = (1, 1e2, 1e3, 1e6, 60, 3600, 1e6 / 3600)
+_OF_UNITS = sorted({sign * log(each) for each in _FACTORS for sign in (1, -1)})
 _COLUMNS_MAX, _ROWS_MAX = 16, 400
 
 
@@ -78,7 +84,7 @@ def _relations(target: Column, columns: Sequence[Column]) -> Iterator[_Relation]
     """Every relation that gives this column from one or two others."""
     tried = max(1, len(columns) * (len(columns) - 1) * len(columns))
     own = (_log(target), _tolerance(target))
-    others = [(each, (_log(each), _tolerance(each))) for each in columns if each is not target]
+    others = [(each, (_log(each), _as_factor(each))) for each in columns if each is not target]
     for count in (1, 2):
         for group in combinations(others, count):
             for powers in product((1, -1), repeat=count):
@@ -99,28 +105,32 @@ def _held(
     if len(known) <= HOLDS_MIN:
         return None
     tolerance = np.asarray(own[1] + sum(logs[1] for logs in others))[known]
-    log_k = _median(apart[known])
+    width = 2 * tolerance + _TOLERANCE_MIN
+    log_k = _most_agreed(apart[known], width)
     off = np.abs(apart[known] - log_k)
-    holds = off <= 2 * tolerance + _TOLERANCE_MIN
-    misses = off > np.maximum(3 * tolerance, APART_MIN)
-    count = int(holds.sum())
-    most = max(1, int(MISSES_MAX_SHARE * len(known)))
-    if count < HOLDS_MIN or (holds | misses).sum() < len(known) or misses.sum() > most:
+    holds = off <= width
+    if holds.sum() < max(HOLDS_MIN, len(known) - max(1, int(MISSES_MAX_SHARE * len(known)))):
         return None
-    if len(np.unique(own[0][known][holds])) < HOLDS_MIN or float(np.median(tolerance[holds])) > _TOLERANCE_MAX:
+    closely = _CLOSELY * float(tolerance[holds].max())
+    misses = off > np.maximum(3 * tolerance, min(APART_MIN, max(_APART_LEAST, closely)))
+    if (holds | misses).sum() < len(known):
         return None
-    if _is_another_group(apart[known][misses], tolerance[misses]):
+    is_varied = len(np.unique(own[0][known][holds])) >= HOLDS_MIN and np.median(tolerance[holds]) <= _TOLERANCE_MAX
+    if not is_varied or _is_another_group(apart[known][misses], tolerance[misses]):
         return None
-    chance = _chance(own[0][known], tolerance[holds], len(known), int(misses.sum()), tried)
+    is_given = any((np.abs(apart[known] - each) <= width)[holds].all() for each in _OF_UNITS)
+    chance = _chance(own[0][known], tolerance[holds], (len(known), int(misses.sum())), tried, is_given=is_given)
     if chance > CHANCE_MAX:
         return None
     return _Relation(target, factors, log_k, tuple(int(row) for row in known[misses]), chance)
 
 
-def _median(finite: Floats) -> float:
-    """As np.median, which spends most of its time on the numbers that are missing: here none is."""
-    ordered, count = np.sort(finite), len(finite)
-    return float(ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+def _most_agreed(logs: Floats, width: Floats) -> float:
+    """The number that lies within the widths of as many rows as any: a median follows the coarsest of them."""
+    low, high = np.sort(logs - width), np.sort(logs + width)
+    inside = np.arange(1, len(low) + 1) - np.searchsorted(high, low, side="left")
+    begin = low[int(inside.argmax())]
+    return float(begin + high[np.searchsorted(high, begin, side="left")]) / 2
 
 
 def _is_another_group(apart: Floats, tolerance: Floats) -> bool:
@@ -129,11 +139,16 @@ def _is_another_group(apart: Floats, tolerance: Floats) -> bool:
     return bool((np.diff(ordered) <= 2 * float(tolerance.max(initial=0.0)) + APART_MIN / 4).any())
 
 
-def _chance(target: Floats, tolerance: Floats, rows: int, misses: int, tried: int) -> float:
-    """How many relations as good as this one chance makes in this table."""
+def _chance(target: Floats, tolerance: Floats, rows: tuple[int, int], tried: int, *, is_given: bool) -> float:
+    """How many relations as good as this one chance makes in this table; `rows` are all, and those that miss.
+
+    One row says nothing where k was fitted to it. A k that is given was one of a few.
+    """
     spread = min(_SPREAD_MAX, float(target.std()) or _TOLERANCE_MIN)
-    hits = np.log(np.minimum(1.0, 4 * np.maximum(np.sort(tolerance)[1:], _TOLERANCE_MIN) / spread))
-    return exp(log(tried) + log(comb(rows, misses)) + float(hits.sum()))
+    hits = np.log(np.minimum(1.0, 4 * np.maximum(np.sort(tolerance), _TOLERANCE_MIN) / spread))
+    fitted = float(hits[1:].sum())
+    given = log(len(_OF_UNITS)) + float(hits.sum()) if is_given else fitted
+    return exp(log(tried) + log(comb(*rows)) + min(fitted, given))
 
 
 def _log(column: Column) -> Floats:
@@ -144,6 +159,13 @@ def _log(column: Column) -> Floats:
 def _tolerance(column: Column) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(column.values > 0, column.halves / np.abs(column.values), np.nan)
+
+
+def _as_factor(column: Column) -> Floats:
+    """Whole numbers of which half a unit would explain anything are counts or prices, and exact."""
+    tolerance, known = _tolerance(column), np.isfinite(column.values)
+    is_coarse = bool((column.values[known] % 1 == 0).all()) and float(np.nanmedian(tolerance)) > _TOLERANCE_MAX
+    return np.where(np.isnan(tolerance), np.nan, 0.0) if is_coarse else tolerance
 
 
 def _line(relation: _Relation, row: int) -> str:

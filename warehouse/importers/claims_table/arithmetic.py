@@ -21,7 +21,7 @@ _RATIO = re.compile(
     re.IGNORECASE,
 )
 _ROWS_MIN, _MATCHED_MIN = 3, 2
-_NUMBERS_MAX = 200  # columns times rows beyond which pairs are not tried
+_NUMBERS_MAX = 200  # columns times rows beyond which pairs of columns are not tried
 _PERCENT = 100.0
 
 
@@ -109,19 +109,20 @@ def _summed(word: str, parts: np.ndarray) -> list[tuple[str, float]]:
     return means
 
 
-_Form = tuple[str, int, int]  # how a ratio is made of two columns
+_Form = tuple[str, int, int, bool]  # how a ratio is made of two columns, and whether it is printed as a share
 
 
 def _ratios(table: Table, columns: Sequence[Column]) -> Iterator[Miss]:
     """Numbers of columns that are named as ratios: one is found that gives all but one or a few of them."""
     by_place = {each.at: each for each in columns}
-    if len(columns) * len(table.rows) > _NUMBERS_MAX:
-        return
+    has_pairs = len(columns) * len(table.rows) <= _NUMBERS_MAX
     for ratio in columns:
         if not _RATIO.search(ratio.name):
             continue
         rest = [each for each in columns if each.at != ratio.at and not _RATIO.search(each.name)]
-        yield from _of_ratio(ratio, rest, _is_percent(table, ratio.at), by_place)
+        is_percent = _is_percent(table, ratio.at)
+        forms = [form for form in _forms(rest, is_percent=is_percent) if has_pairs or form[0] == "down"]
+        yield from _of_ratio(ratio, forms, is_percent, by_place)
 
 
 def _is_percent(table: Table, at: int) -> bool:
@@ -130,20 +131,21 @@ def _is_percent(table: Table, at: int) -> bool:
 
 def _of_ratio(
     ratio: Column,
-    rest: Sequence[Column],
+    tried: Sequence[_Form],
     is_percent: bool,
     by_place: Mapping[int, Column],
 ) -> Iterator[Miss]:
     rows = [int(row) for row in np.flatnonzero(np.isfinite(ratio.values))]
     if not rows:
         return
-    forms = {form: _given(form, by_place, rows, is_percent=is_percent) for form in _forms(rest)}
+    forms = {form: _given(form, by_place, rows, is_percent=is_percent) for form in tried}
     named = [form for form in forms if form[0] != "down" and _names_both(ratio.name, form, by_place)]
     best: tuple[int, _Form, list[int]] | None = None
     for form, given in forms.items():
         off = [row for row in rows if not _is_near(ratio, row, given.get(row))]
         fits = [row for row in rows if row not in off]
-        told = [row for row in fits if abs(float(ratio.values[row]) - (0.0 if is_percent else 1.0)) > APART_MIN]
+        same = (_PERCENT if is_percent else 1.0) if form[3] else 0.0
+        told = [row for row in fits if abs(float(ratio.values[row]) - same) > APART_MIN]
         if len(told) >= _MATCHED_MIN and len(off) <= max(1, len(rows) // 4) and (best is None or len(off) < best[0]):
             best = (len(off), form, off)
     if best is None and len(named) >= 1 and len(rows) < _ROWS_MIN:
@@ -156,18 +158,20 @@ def _of_ratio(
             yield Miss(row, ratio.at, _ratio_line(ratio, row, best[1], by_place, expected))
 
 
-def _forms(rest: Sequence[Column]) -> Iterator[_Form]:
-    for one, other in permutations(rest, 2):
-        yield "across", one.at, other.at
-        yield "less", one.at, other.at
-    for each in rest:
-        yield "down", each.at, 1
-        yield "down", each.at, -1
+def _forms(rest: Sequence[Column], *, is_percent: bool) -> Iterator[_Form]:
+    """Percents are of one kind down a column: 13 % more, or 113 % of it."""
+    for is_share in (False, True) if is_percent else (True,):
+        for one, other in permutations(rest, 2):
+            yield "across", one.at, other.at, is_share
+        for each in rest:
+            yield "down", each.at, 1, is_share
+            yield "down", each.at, -1, is_share
+    yield from (("less", one.at, other.at, False) for one, other in permutations(rest, 2))
 
 
 def _given(form: _Form, columns: Mapping[int, Column], rows: Sequence[int], *, is_percent: bool) -> dict[int, float]:
     """What this form gives in each row, as a factor or in percent; `less` is how much less, `across` how much more."""
-    kind, first, second = form
+    kind, first, second, is_share = form
     values = columns[first].values
     found: dict[int, float] = {}
     for row in rows:
@@ -178,8 +182,8 @@ def _given(form: _Form, columns: Mapping[int, Column], rows: Sequence[int], *, i
             over, under = float(values[row]), float(columns[second].values[row])
         if np.isfinite(over) and np.isfinite(under) and under:
             share = over / under
-            change = 1 - share if kind == "less" else share - 1
-            found[row] = change * _PERCENT if is_percent else share if kind != "less" else change
+            shown = 1 - share if kind == "less" else share if is_share else share - 1
+            found[row] = shown * _PERCENT if is_percent else shown
     return found
 
 
@@ -187,17 +191,18 @@ def _is_near(ratio: Column, row: int, expected: float | None, more: float = 0.0)
     if expected is None:
         return False
     stated = float(ratio.values[row])
-    apart = min(abs(expected - stated), abs(expected + _PERCENT - stated))  # 113 % of it is 13 % more
-    return apart <= 1.05 * float(ratio.halves[row]) + 0.005 * abs(expected) + more * max(abs(expected), abs(stated))
+    return abs(expected - stated) <= 1.05 * float(ratio.halves[row]) + 0.005 * abs(expected) + more * max(
+        abs(expected), abs(stated)
+    )
 
 
 def _names_both(name: str, form: _Form, columns: Mapping[int, Column]) -> bool:
     words = set(re.findall(r"[a-z0-9]+", name.lower()))
-    return all(words & set(re.findall(r"[a-z0-9]+", columns[at].name.lower())) for at in form[1:])
+    return all(words & set(re.findall(r"[a-z0-9]+", columns[at].name.lower())) for at in form[1:3])
 
 
 def _ratio_line(ratio: Column, row: int, form: _Form, columns: Mapping[int, Column], expected: float) -> str:
-    kind, first, second = form
+    kind, first, second, _ = form
     if kind == "down":
         base, own = columns[first].values[np.isfinite(columns[first].values)][0], columns[first].values[row]
         over, under = (own, base) if second == 1 else (base, own)
