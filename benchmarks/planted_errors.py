@@ -4,7 +4,8 @@
 
 FOLDER holds pages, reports, workbooks and CSV files as they were published; they are not part of the project. Each
 table of results gets one error of each of twelve kinds in turn, in what the table says itself or in a column or row
-that is computed from it. An error is named if more fails than in the same table without it.
+that is computed from it. An error is named if more fails than in the same table without it. What is added beside the
+error does not contradict the table: its own precision is repeated, and a metric that it has is not added again.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from warehouse.importers.tables.table import Row, Table
 ROWS_MIN, ROWS_MAX, TABLES_MAX = 5, 60, 3
 Numbers = list[float]
 _SPEED = re.compile(r"tok(?:en)?s?\s*(?:/|per )\s*s|throughput|ttft|tpot|t/s\b|latency|speed", re.IGNORECASE)
+_FIRST_TOKEN = re.compile(r"ttft|first token|\bftl\b", re.IGNORECASE)
 Planted = tuple[Table, Table]  # without and with the error
 
 
@@ -95,6 +97,21 @@ def _series(table: Table) -> tuple[int, Numbers] | None:
     return None
 
 
+def _of_percentiles(table: Table, at: int, size: int) -> Planted:
+    """Of a latency that the table does not have."""
+    latency = "ITL" if _FIRST_TOKEN.search(" ".join(table.header)) else "TTFT"
+    ladder = _add(_add(table, f"Median {latency} (ms)", ["80"] * size), f"Max {latency} (ms)", ["150"] * size)
+    return _with_column(ladder, f"P99 {latency} (ms)", ["120"] * size, at, lambda _: "480")
+
+
+def _of_labels(table: Table, at: int, size: int) -> Planted:
+    """A precision said twice: the table's own, where it has one."""
+    stated = plan_of(table, {}).columns.get("precision")
+    labels = _add(table, "Weights Precision", ["FP8"] * size) if stated is None else table
+    again = ["fp8"] * size if stated is None else [row.cells[stated] for row in table.rows]
+    return _with_column(labels, "Dtype", again, at, lambda own: "fp8" if "16" in own else "bf16")
+
+
 def plants(table: Table) -> Iterator[tuple[str, Planted]]:
     """The table with each kind of error, beside the same table without it."""
     series = _series(table)
@@ -102,7 +119,6 @@ def plants(table: Table) -> Iterator[tuple[str, Planted]]:
         return
     _, values = series
     at, size = len(values) * 2 // 3, len(values)
-    fixed: Callable[[str], list[str]] = lambda text: [text] * size  # noqa: E731 - a column of one text
     yield "total", _with_row(table, series, "Total", sum(values), 1.17)
     yield "mean", _with_row(table, series, "Average", sum(values) / size, 1.17)
     yield (
@@ -123,10 +139,8 @@ def plants(table: Table) -> Iterator[tuple[str, Planted]]:
     shares = [f"{value / count:.5g}" for value, count in zip(values, gpus, strict=True)]
     whole = at if gpus[at] > 1 else at - 1
     yield "system for GPU", _with_column(by_gpu, "Each", shares, whole, lambda _: f"{values[whole]:.5g}")
-    ladder = _add(_add(table, "Median TTFT (ms)", fixed("80")), "Max TTFT (ms)", fixed("150"))
-    yield "percentile order", _with_column(ladder, "P99 TTFT (ms)", fixed("120"), at, lambda _: "480")
-    labels = _add(table, "Weights Precision", fixed("FP8"))
-    yield "label", _with_column(labels, "Dtype", fixed("fp8"), at, lambda _: "bf16")
+    yield "percentile order", _of_percentiles(table, at, size)
+    yield "label", _of_labels(table, at, size)
     yield "faster than memory", _physics("240", "24.1")
     yield "larger than memory", _physics("8.1", "24.1", gpu="L4", other="H100 SXM")
 

@@ -19,6 +19,30 @@ Throughput by length:
 """
 
 
+HAS_THEM_ITSELF = """# Results
+
+Throughput by precision:
+
+| Model | Quantization | Batch | Speed (tokens/s) | P99 TTFT (ms) |
+|---|---|---|---|---|
+| Qwen3-8B | BF16 | 1 | 81.73 | 31.2 |
+| Qwen3-8B | FP8 | 1 | 150.32 | 25.4 |
+| Qwen3-8B | BF16 | 8 | 525.70 | 52.8 |
+| Qwen3-8B | FP8 | 8 | 832.65 | 44.9 |
+| Qwen3-8B | BF16 | 16 | 960.50 | 77.5 |
+| Qwen3-8B | FP8 | 16 | 1347.8 | 63.1 |
+"""
+
+
+def test_an_error_is_planted_beside_what_the_table_says_of_the_same_thing(tmp_path: Path) -> None:
+    (tmp_path / "report.md").write_text(HAS_THEM_ITSELF)
+
+    tally = measure(tmp_path)
+
+    assert (tally.planted["label"], tally.named["label"]) == (1, 1)
+    assert (tally.planted["percentile order"], tally.named["percentile order"]) == (1, 1)
+
+
 def test_each_kind_of_error_is_named_in_a_table_that_is_right(tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text(TABLE)
 
