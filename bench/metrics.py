@@ -196,11 +196,11 @@ def tokens_per_event(requests: Requests) -> float | None:
 
 
 def output_throughput_tok_per_s(requests: Requests) -> float | None:
-    """Output tokens of good requests over the window."""
-    window = requests.window_s
-    if np.isnan(window) or window <= 0:
+    """Output tokens of good requests over the window; None where an answer's number is unknown."""
+    window, tokens = requests.window_s, requests.output_tokens[requests.is_ok]
+    if np.isnan(window) or window <= 0 or (tokens < 0).any():
         return None
-    return float(requests.output_tokens[requests.is_ok].sum() / window)
+    return float(tokens.sum() / window)
 
 
 def request_throughput_per_s(requests: Requests) -> float | None:
@@ -241,8 +241,9 @@ def goodput_per_s(requests: Requests, is_within: Bools) -> float | None:
 
 
 def goodput_tok_per_s(requests: Requests, is_within: Bools) -> float | None:
-    """Output tokens of the requests within the SLO over the window."""
-    return ratio(float(requests.output_tokens[is_within].sum()), requests.window_s)
+    """Output tokens of the requests within the SLO over the window; None where one's number is unknown."""
+    tokens = requests.output_tokens[is_within]
+    return None if (tokens < 0).any() else ratio(float(tokens.sum()), requests.window_s)
 
 
 def held_share(requests: Requests) -> float | None:

@@ -180,7 +180,8 @@ def describe_load(scenario: Scenario) -> str:
     elif work.arrivals != "closed":
         drive = f"{work.arrivals} {work.request_rate_per_s:g}/s{_burstiness(work.burstiness)}"
     most = "at most " if work.is_replay else ""
-    return f"{most}{work.isl} in, {most}{work.osl} out, {drive}{_prompts(work.prompts)}"
+    answer = "embedded" if work.is_embedding else f"{most}{work.osl} out"
+    return f"{most}{work.isl} in, {answer}, {drive}{_prompts(work.prompts)}"
 
 
 def _trace(work: Workload) -> str:

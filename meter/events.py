@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 NO_TIME = -(2**63)  # stands for null: columns are integers
-KINDS = ("role", "content", "reasoning", "tool", "finish", "usage", "done", "comment", "error")
+KINDS = ("role", "content", "reasoning", "tool", "finish", "usage", "done", "comment", "error", "embedding")
 _COLUMNS = (
     ("event_at_ns", "q", "<i8"),
     ("event_kernel_ns", "q", "<i8"),

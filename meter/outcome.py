@@ -19,8 +19,11 @@ _PLAIN = {
 Verdict = tuple[str, str | None]  # outcome, and for a failure its text
 
 
-def judge(exchange: Exchange, answer: Answer, output_tokens: int, extra_body: dict[str, Any]) -> Verdict:
-    """Name the outcome. An error that the server reports has precedence over how the connection ended."""
+def judge(exchange: Exchange, answer: Answer, output_tokens: int | None, extra_body: dict[str, Any]) -> Verdict:
+    """Name the outcome. An error that the server reports has precedence over how the connection ended.
+
+    `output_tokens` is None where an embedding is requested.
+    """
     status = exchange.framing.status
     if status is not None and status not in _SUCCESS:
         return _judge_status(status, answer)
@@ -28,6 +31,8 @@ def judge(exchange: Exchange, answer: Answer, output_tokens: int, extra_body: di
         return "sse_error", f"HTTP {status}: {answer.error}"
     if exchange.failure is not None:
         return exchange.failure, _with_status(exchange)
+    if output_tokens is None:
+        return _judge_embedding(answer) or ("ok", None)
     return _judge_stream(answer) or _judge_length(answer, output_tokens, extra_body) or ("ok", None)
 
 
@@ -56,6 +61,14 @@ def _judge_stream(answer: Answer) -> Verdict | None:
         return "truncated", "the stream ended without " + ("a finish_reason" if answer.is_done else "[DONE]")
     if usage_count(answer, "completion_tokens") is None:
         return "parse", "the stream ended without usage"
+    return None
+
+
+def _judge_embedding(answer: Answer) -> Verdict | None:
+    if answer.vector is None:
+        return "parse", f"no embedding: {body_excerpt(answer)}"
+    if usage_count(answer, "prompt_tokens") is None:
+        return "parse", "the answer has no usage"
     return None
 
 

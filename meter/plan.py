@@ -9,13 +9,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from meter import METER_PLAN_VERSION
+from meter.embeddings import PATH as EMBEDDINGS
 from meter.errors import UsageError
 from meter.prompt_spec import Prompts, check_room, read_prompts
 from meter.rules import COUNT, COUNT_OR_0, FLAG, OBJECT, POSITIVE, TEXT, Rule, check, one_of
 
 # The meter writes these body keys itself.
 RESERVED = frozenset(
-    {"model", "prompt", "messages", "max_tokens", "max_completion_tokens", "stream", "stream_options"},
+    {"model", "prompt", "input", "messages", "max_tokens", "max_completion_tokens", "stream", "stream_options"},
 )
 
 
@@ -84,6 +85,11 @@ class Plan:
     def lane(self, worker: int) -> int:
         """The number of one of this host's workers among those of all hosts, which take turns."""
         return self.share.number + self.share.of * worker
+
+    @property
+    def is_embedding(self) -> bool:
+        """Whether each request asks for a vector, and not for text."""
+        return self.path == EMBEDDINGS
 
     @property
     def total_count(self) -> int:
@@ -240,6 +246,8 @@ def parse_plan(text: str) -> Plan:
     _check_trace(plan)
     _check_sessions(plan)
     _check_lanes(plan)
+    if plan.is_embedding and (plan.prompts.form == "chat" or plan.prompts.turns > 1 or plan.answers):
+        raise UsageError("Embeddings are of prompts as tokens or text, without turns and without the plan's answers.")
     return plan
 
 

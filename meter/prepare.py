@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 
+from meter.embeddings import request_body
 from meter.plan import Plan
 from meter.popularity import draw_models
 from meter.prompts import Prompt, make_prompts
@@ -23,6 +24,8 @@ class PreparedRequest:
 
 
 def _body(plan: Plan, prompt: Prompt, model: str) -> bytes:
+    if plan.is_embedding:
+        return json.dumps(request_body(model, prompt.parts) | plan.extra_body, separators=(",", ":")).encode()
     # Chat knows the limit by two names, the older of them deprecated.
     limit = "max_completion_tokens" if "messages" in prompt.parts else "max_tokens"
     ours = {
@@ -36,9 +39,10 @@ def _body(plan: Plan, prompt: Prompt, model: str) -> bytes:
 
 
 def _payload(plan: Plan, heading: str, request_id: str, body: bytes) -> bytes:
+    accepted = "application/json" if plan.is_embedding else "text/event-stream"
     head = (
         f"POST {plan.path} HTTP/1.1\r\n{heading}Content-Type: application/json\r\n"
-        f"Accept: text/event-stream\r\nX-Request-Id: {request_id}\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"Accept: {accepted}\r\nX-Request-Id: {request_id}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode("latin-1") + body
 

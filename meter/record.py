@@ -8,6 +8,7 @@ from typing import Any
 
 from meter.api_key import hide
 from meter.clock import Offset, kernel_stamp_ns
+from meter.embeddings import is_usable
 from meter.events import KINDS, NO_TIME, Events
 from meter.exchange import Exchange
 from meter.head import between, retry_after_s
@@ -80,12 +81,16 @@ class Reader:
     def _describe(self, exchange: Exchange, part: Part) -> None:
         """Write one row of requests.jsonl; the keys are documented in docs/reference/meter.md."""
         answer = read_answer(exchange, self.key)
-        outcome, error = judge(exchange, answer, exchange.request.prompt.output_tokens, self.plan.extra_body)
+        counts = _counts(exchange, answer, self.plan.cache_block_tokens)
+        if self.plan.is_embedding:
+            dimensions = None if answer.vector is None else len(answer.vector)
+            counts |= {"output_tokens_planned": None, "output_tokens_counted": None, "dimensions": dimensions}
+        outcome, error = judge(exchange, answer, counts["output_tokens_planned"], self.plan.extra_body)
         stamps = [self.origin.kernel_since(kernel_stamp_ns(ancillary)) for _at, ancillary, _data in exchange.reads]
         row = {
             **self._identity(exchange, answer),
             **self._times(exchange, answer),
-            **_counts(exchange, answer, self.plan.cache_block_tokens),
+            **counts,
             **self._lateness(exchange, answer, stamps, part),
             "finish_reason": answer.finish_reason,
             "stop_reason": answer.stop_reason,
@@ -112,7 +117,12 @@ class Reader:
             part.tls = exchange.connection.tls.describe()
 
     def _is_valid(self, answer: Answer, outcome: str) -> bool | None:
-        """Whether a complete answer has the form that the plan demands; None where it demands none."""
+        """Whether a complete answer has the form that the plan demands; None where it demands none.
+
+        A vector must have a direction.
+        """
+        if answer.vector is not None and outcome == "ok":
+            return is_usable(answer.vector)
         return is_valid(answer, self.plan.answers) if self.plan.answers and outcome == "ok" else None
 
     def _identity(self, exchange: Exchange, answer: Answer) -> Row:

@@ -10,6 +10,8 @@ from itertools import accumulate
 from typing import Any
 
 from meter.api_key import hide_bytes
+from meter.embeddings import KIND as EMBEDDING
+from meter.embeddings import vector_of
 from meter.exchange import Exchange
 from meter.head import read_head
 
@@ -46,6 +48,7 @@ class Answer:
     error: str | None = None  # an error object inside a 2xx answer
     unreadable: str | None = None  # the first event that cannot be parsed
     is_done: bool = False  # [DONE] was seen
+    vector: list[Any] | None = None  # of an embedding
 
     @property
     def token_events(self) -> list[Event]:
@@ -109,18 +112,24 @@ def read_answer(exchange: Exchange, key: str | None = None) -> Answer:
         kind, tokens = ("comment", 0) if data is None else _take_event(answer, data)
         answer.events.append(Event(kind, tokens, bisect_right(read_ends, raw_position), len(data or b"")))
     if not answer.is_done and not answer.token_events:
-        _take_plain_body(answer)
+        _take_plain_body(answer, len(exchange.reads) - 1)
     return answer
 
 
-def _take_plain_body(answer: Answer) -> None:
-    """Find an error object in a body that is not an event stream."""
+def _take_plain_body(answer: Answer, last_read: int) -> None:
+    """Find an error object or an embedding in a body that is not an event stream."""
     try:
         whole = json.loads(answer.body)
     except (ValueError, RecursionError):
         return
-    if isinstance(whole, dict) and whole.get("error"):
+    if not isinstance(whole, dict):
+        return
+    if whole.get("error"):
         answer.error = _excerpt(answer.body)
+    answer.vector = vector_of(whole)
+    if answer.vector is not None:
+        answer.usage, answer.response_id = _of_kind(dict, whole.get("usage")), _of_kind(str, whole.get("id"))
+        answer.events.append(Event(EMBEDDING, 0, last_read, len(answer.body)))
 
 
 def _take_event(answer: Answer, data: bytes) -> tuple[str, int]:

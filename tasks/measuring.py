@@ -161,7 +161,9 @@ def run_lm_eval(settings: Settings, context: RunContext, run: PlannedRun, runnin
 
 
 def has_tasks(settings: Settings, context: RunContext, run: PlannedRun) -> bool:
-    """Whether lm-eval tasks are still to be run against the server of this run."""
+    """Whether lm-eval tasks are still to be run against the server of this run; one of embeddings cannot run any."""
+    if run.scenario.workload.is_embedding:
+        return False
     folder = store.lm_eval_folder(settings.data, context.night.night, run.scenario.server_id)
     return context.night.suite.quality.lm_eval is not None and not folder.exists()
 

@@ -70,6 +70,7 @@ def evidence(
     columns |= answer_form_evidence(record, report)
     columns |= cancel_evidence(record, report, deltas)
     columns |= image_evidence(record, report, deltas)
+    columns[ev.ODD_VECTOR_SHARE] = report.odd_vector_share
     alike = record.adapters_like_base
     columns[ev.ADAPTERS_LIKE_BASE] = None if alike is None else float(len(alike))
     columns |= _steady(record, report)
@@ -85,13 +86,10 @@ def evidence(
 def with_lacking(record: RunRecord, columns: Evidence) -> Evidence:
     """The evidence, with how many of the rules that a run of its kind needs lack it."""
     work = record.asked.workload
-    applies = (one for one in NIGHT_RULES if one.applies(loop_of(record), work.driver, is_exact=_is_exact(record)))
+    kind = {"is_exact": work.prompts.has_exact_length, "has_tokens": not work.is_embedding}
+    applies = (one for one in NIGHT_RULES if one.applies(loop_of(record), work.driver, **kind))
     lacking = [one for one in applies if one.is_required and columns[one.column] is None]
     return {**columns, NOT_CHECKABLE: float(len(lacking))}
-
-
-def _is_exact(record: RunRecord) -> bool:
-    return record.asked.workload.prompts.has_exact_length
 
 
 def loop_of(record: RunRecord) -> str:

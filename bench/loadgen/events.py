@@ -52,15 +52,24 @@ class Events:
 
 
 def read_events(
-    head: dict[str, Any], index: Sequence[int], event_first: Sequence[int], event_count: Sequence[int], events: bytes
+    head: dict[str, Any],
+    index: Sequence[int],
+    event_first: Sequence[int],
+    event_count: Sequence[int],
+    events: bytes,
+    kind: str | None = None,
 ) -> Events:
     """Return the token events of a report: of `meter.json`, three fields of all its rows, and events.bin.
+
+    With a `kind`, the events of that kind take their place, and each counts as one.
 
     Raises UnreadableResultError if the file and the rows differ in the number of events.
     """
     columns = _event_columns(head, events)
     first = np.array(event_first, dtype=np.int64)
     count = np.array(event_count, dtype=np.int64)
+    if kind is not None:
+        columns["event_tokens"] = (columns["event_kind"] == head["events"]["kinds"].index(kind)).astype(np.int64)
     found = len(columns["event_tokens"])
     if count.sum() != found or not np.array_equal(first, np.cumsum(count) - count):
         raise UnreadableResultError(f"events.bin holds {found} events, but requests.jsonl lists {count.sum()}")

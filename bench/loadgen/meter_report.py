@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bench.errors import UnreadableResultError
+from bench.loadgen.embeddings import KIND, is_of_embeddings, vectors_of, without_tokens
 from bench.loadgen.events import Events, read_events
 from bench.loadgen.meter_rows import NS, MeterRows, read_rows
 from bench.loadgen.report import LoadReport, PlannedTokens, RequestPlace
@@ -89,9 +90,14 @@ def _meter_report(head: dict[str, Any], rows: bytes, events: bytes) -> LoadRepor
     measured, warmup = (every.where(every.is_equal("phase", phase)) for phase in ("measured", "warmup"))
     client = head["client"]
     index, first, count = (every.counts(field).tolist() for field in ("index", "event_first", "event_count"))
-    found = read_events(head, index, first, count, events)
+    embeds = is_of_embeddings(head["plan"].get("path"))
+    found = read_events(head, index, first, count, events, KIND if embeds else None)
+    requests = _meter_requests(measured, found.of(measured.counts("index").tolist()), is_fresh=_is_fresh(head))
+    dimensions, odd_vector_share = vectors_of(measured) if embeds else (None, None)
     return LoadReport(
-        requests=_meter_requests(measured, found.of(measured.counts("index").tolist()), is_fresh=_is_fresh(head)),
+        requests=without_tokens(requests) if embeds else requests,
+        dimensions=dimensions,
+        odd_vector_share=odd_vector_share,
         planned_count=int(head["plan"]["request_count"]),
         warmup_count=len(warmup),
         warmup_input_tokens=_known_total(warmup, "prompt_tokens_counted"),

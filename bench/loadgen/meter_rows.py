@@ -21,6 +21,7 @@ _TEXTS = ("phase", "outcome", "error", "window", "model")
 _SOMETIMES = (  # in the reports of some meters and loads
     *("window", "model", "connect_start_ns", "connect_end_ns", "cached_tokens"),
     *("prompt_tokens_planned", "output_tokens_planned", "cached_tokens_planned", "conversation", "turn"),
+    "dimensions",
 )
 _SCHEMA = pa.schema(
     [

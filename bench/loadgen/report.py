@@ -41,6 +41,8 @@ class LoadReport:
     kernel_stamp_share: float | None
     is_complete: bool
     valid_share: float | None = None  # of the answers that have the form that is demanded; None: none is
+    dimensions: int | None = None  # of most vectors; None: no embeddings
+    odd_vector_share: float | None = None  # of the vectors: unusable, or of other dimensions
     models: tuple[str | None, ...] = ()  # the name that each request asks for; None: not reported
     first_use_s: float | None = None  # TTFT of the very first request, of the warm-up
     warmup_failed_count: int | None = None

@@ -39,12 +39,13 @@ class Scenario(Frozen):
     def server_id(self) -> str:
         """Hash of what one server process is started with: scenarios that share it are measured on one server.
 
-        Runs without a server have another: they are together, apart from those on a server of the same engine.
+        Runs without a server, and embeddings, have another: they are together, apart from others of the same engine.
         """
         others: dict[str, Any] = {"name": True, "workload": True, "model": KEEPING, "machine": RENTING}
         others |= {"fallback_of": True, "rung": True, "engine": TRACING, "client_hosts": True}
         started = self._as_measured().model_dump(mode="json", exclude_defaults=True, exclude=others)
-        return _digest(started | ({"offline": True} if self.workload.is_offline else {}))
+        apart = {"offline": self.workload.is_offline, "embeds": self.workload.is_embedding}
+        return _digest(started | {name: True for name, is_so in apart.items() if is_so})
 
     def on(self, kind: str) -> Self:
         """The scenario on another kind of machine: another measurement, unless only the way of paying differs."""

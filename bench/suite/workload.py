@@ -10,7 +10,9 @@ from bench.suite.prompts import Prompts
 from bench.suite.traces.formats import WITH_SESSIONS, WITHOUT_TIMES, TraceFormat
 from bench.suite.workloads.answer_form import AnswerForm
 from bench.suite.workloads.cancel import Cancel
+from bench.suite.workloads.embedding import EMBED, require_embeddable, without_answer
 
+Task = Literal["generate", "embed"]
 Driver = Literal["meter", "vllm-bench", "vllm-rs-bench", "vllm-throughput", "vllm-latency", "command"]
 Arrivals = Literal["closed", "sessions", "constant", "poisson", "gamma", "trace", "batch"]
 THROUGHPUT, LATENCY, COMMAND = "vllm-throughput", "vllm-latency", "command"
@@ -27,6 +29,8 @@ class Workload(Frozen):
     no request: its lengths and counts are 1, and mean nothing.
     """
 
+    # What a request asks for: text, or with `embed` the vector of its prompt, and then there is no `osl`.
+    task: Task = "generate"
     isl: int = Field(ge=1)  # input tokens of each request
     osl: int = Field(ge=1)  # output tokens; `isl` and `osl` together fit `engine.max_model_len`
     request_count: int = Field(ge=1)  # requests measured; with `load_s` at most
@@ -67,6 +71,11 @@ class Workload(Frozen):
         return (self.isl + self.osl) * (self.prompts.turns or 1)
 
     @property
+    def is_embedding(self) -> bool:
+        """Whether requests ask for vectors, which have no output tokens."""
+        return self.task == EMBED
+
+    @property
     def is_replay(self) -> bool:
         """Whether a trace sets the lengths of prompts and answers."""
         return self.trace_format != "arrivals"
@@ -90,6 +99,11 @@ class Workload(Frozen):
     def in_flight(self) -> int:
         """How many requests a closed loop or a batch has in flight; 1 where that is not known."""
         return self.concurrency or (self.request_count if self.arrivals == "batch" else 1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_answer(cls, values: object) -> object:
+        return without_answer(values)
 
     @model_validator(mode="before")
     @classmethod
@@ -257,6 +271,13 @@ class Workload(Frozen):
         if self.answers.tool is not None and self.prompts.form != "chat":
             msg = 'a tool is called in a chat: set prompts.form = "chat"'
             raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _embeddings_can_be_asked(self) -> Self:
+        if self.is_embedding:
+            kinds = {"answers": self.answers, "adapters": self.adapters, "trace_format": self.is_replay}
+            require_embeddable(self.driver, self.prompts, kinds)
         return self
 
     @model_validator(mode="after")

@@ -14,7 +14,7 @@ from bench.errors import LmEvalError, NightbenchError
 from bench.host import HostFacts
 from bench.loadgen.drivers.target import ClientHost
 from bench.machine.canary import CanaryRecord
-from bench.record import Calibration, LmEvalRecord, NightRecord, PlannedRun, RunRecord
+from bench.record import Answers, Calibration, LmEvalRecord, NightRecord, PlannedRun, RunRecord
 from bench.suite.command import NodePlace
 from bench.suite.endpoint import Endpoint
 from bench.suite.engine import Engine
@@ -26,7 +26,7 @@ from infra.agent.declared_operations import DECLARED, operation
 from infra.agent.prepare import Prepared, PrepareRequest, hub_of, prepare_engine_and_model
 from infra.engines import canary, endpoint, install, server
 from infra.engines.canary import CanaryRequest
-from infra.engines.endpoint import AttachRequest
+from infra.engines.endpoint import EMBEDDINGS, AttachRequest
 from infra.engines.known_flags import require_known_flags
 from infra.engines.server import EngineAt, RunningServer, ServerRequest
 from infra.hardware import preflight, volume_mount
@@ -188,7 +188,7 @@ def bring_up(
     if context.model is None:
         request = replace(_attach_request(context, run, log), hosts=_clients(settings, context.night))
         attached = endpoint.attach(request, reporter.say)
-        return replace(attached, answers=ask(attached, run.scenario.model.name))
+        return replace(attached, answers=_answers(attached, run))
     if engine.build is not None:
         require_known_flags(engine.module, engine.executable, run.scenario.engine.flags)
     started = ServerRequest(
@@ -202,12 +202,18 @@ def bring_up(
         ready_timeout_s=ready_timeout_s,
     )
     running = server.bring_up(started, reporter.say)
-    return replace(running, answers=ask(running, run.scenario.model.name))
+    return replace(running, answers=_answers(running, run))
+
+
+def _answers(running: RunningServer, run: PlannedRun) -> Answers | None:
+    """A server's answers to the fixed questions; one of embeddings answers none."""
+    return None if run.scenario.workload.is_embedding else ask(running, run.scenario.model.name)
 
 
 def _attach_request(context: RunContext, run: PlannedRun, log: Path) -> AttachRequest:
     suite = context.night.suite
-    forms = tuple(dict.fromkeys(entry.prompts.form for entry in suite.scenarios))
+    entries = [entry for entry in suite.scenarios if entry.task == run.scenario.workload.task]
+    forms = tuple(dict.fromkeys(EMBEDDINGS if entry.is_embedding else entry.prompts.form for entry in entries))
     known = suite.endpoint or Endpoint()
     return AttachRequest(context.night.target, known, run.scenario.model.name, forms, log)
 

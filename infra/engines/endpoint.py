@@ -2,7 +2,7 @@
 
 import http.client
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +27,7 @@ NOT_OURS = EngineAt(engine.EXECUTABLE, None, name=engine.NAME)
 TIMEOUT_S = 120.0
 PAGE_TIMEOUT_S = 10.0
 TOKENS = 2  # of each first answer: they may be billed
+EMBEDDINGS = "embeddings"
 FORMS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "tokens": ("/v1/completions", {"prompt": [1000, 1001, 1002], "max_tokens": TOKENS}),
     "text": ("/v1/completions", {"prompt": "ready?", "max_tokens": TOKENS}),
@@ -34,6 +35,7 @@ FORMS: Mapping[str, tuple[str, Mapping[str, object]]] = {
         "/v1/chat/completions",
         {"messages": [{"role": "user", "content": "ready?"}], "max_completion_tokens": TOKENS},
     ),
+    EMBEDDINGS: ("/v1/embeddings", {"input": "ready?"}),
 }
 _REDIRECT, _CLIENT_ERROR = range(300, 400), range(400, 500)
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
@@ -144,17 +146,23 @@ def _learn(origin: Origin, request: AttachRequest, pages: Mapping[str, str | Non
     """Send each form of prompt once, then each parameter that not every server takes."""
     forms: dict[str, FirstAnswer] = {}
     refused: dict[str, FirstAnswer] = {}
+    embeds = EMBEDDINGS in request.forms
     for name in FORMS:
+        if embeds != (name == EMBEDDINGS):
+            continue  # a server has one runner: it gives vectors, or text
         answer = _send(origin, request.model, name, {})
-        (forms if answer.status == http.client.OK and "data:" in answer.text else refused)[name] = answer
-    _require_forms(request, refused)
+        (forms if answer.status == http.client.OK and ("data:" in answer.text or embeds) else refused)[name] = answer
+    _require_forms(request, forms, refused)
     form = request.forms[0]
+    if embeds:
+        return _Learnt(forms, refused, ())
     return _Learnt(forms, refused, tuple(name for name in engine.MAYBE if _takes(origin, request, form, name, pages)))
 
 
 def _send(origin: Origin, model: str, form: str, more: Mapping[str, object]) -> FirstAnswer:
     path, body = FORMS[form]
-    whole = {"model": model, **body, "stream": True, "stream_options": {"include_usage": True}, **engine.REQUEST_BODY}
+    streamed = {"stream": True, "stream_options": {"include_usage": True}, **engine.REQUEST_BODY}
+    whole = {"model": model, **body, **({} if form == EMBEDDINGS else streamed)}
     try:
         answer = send(origin, path, {**whole, **more}, TIMEOUT_S)
     except OSError as error:
@@ -167,10 +175,10 @@ def _send(origin: Origin, model: str, form: str, more: Mapping[str, object]) -> 
     return answer
 
 
-def _require_forms(request: AttachRequest, refused: Mapping[str, FirstAnswer]) -> None:
+def _require_forms(request: AttachRequest, good: Collection[str], refused: Mapping[str, FirstAnswer]) -> None:
     for form in request.forms:
         if form in refused:
-            answer, good = refused[form], [name for name in FORMS if name not in refused]
+            answer = refused[form]
             raise ServerStartError(
                 f"{request.url} takes no prompts as {form} (HTTP {answer.status}: {answer.text[:200]}); "
                 f"set prompts.form in the suite to one that it takes: {', '.join(good) or 'none of them'}"
@@ -221,7 +229,7 @@ def _unknown(learnt: _Learnt, pages: Mapping[str, str | None]) -> Sequence[tuple
         said.append(("metrics", "/metrics does not answer with the counters of an engine that is known"))
     if engine.read_facts(_parsed(pages))[0] is None:
         said.append(("version", f"no page of {', '.join(engine.FACT_PAGES)} says it"))
-    if "ignore_eos" not in learnt.takes:
+    if "ignore_eos" not in learnt.takes and EMBEDDINGS not in learnt.forms:
         said.append(("planned output length", "the server does not know ignore_eos, so answers end where they end"))
     return said
 

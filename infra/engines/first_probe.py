@@ -11,10 +11,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bench.suite.scenario import Scenario
 from infra.engines.http_client import Origin
 
 LIVES_S = 0.05  # a server that closes the connection has done so by then
-COMPLETIONS = "/v1/completions"
+COMPLETIONS, EMBEDDINGS = "/v1/completions", "/v1/embeddings"
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,14 @@ class FirstAnswer:
     keeps_connection: bool
     took_s: float
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def probe(origin: Origin, scenario: Scenario, timeout_s: float) -> FirstAnswer:
+    """Stream two tokens, or embed a text where a scenario does; OSError if there is no complete answer in time."""
+    model = scenario.model.name
+    if scenario.workload.is_embedding:
+        return send(origin, EMBEDDINGS, {"model": model, "input": "ready?"}, timeout_s)
+    return stream_once(origin, model, timeout_s)
 
 
 def stream_once(origin: Origin, model: str, timeout_s: float) -> FirstAnswer:

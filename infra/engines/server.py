@@ -19,7 +19,7 @@ from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.attached import Attached
 from infra.engines.engine_log import explain_log, read_log
-from infra.engines.first_probe import FirstAnswer, stream_once
+from infra.engines.first_probe import FirstAnswer, probe
 from infra.engines.http_client import Origin
 from infra.engines.kernel_log import KernelMark, mark_kernel
 from infra.engines.orphans import SERVER, end_orphans
@@ -200,7 +200,7 @@ def _wait_until_ready(server: RunningServer, request: ServerRequest, began: floa
         return False
 
     poll(SystemClock(), POLL_S, is_ready)
-    return _complete_once(server, request.scenario.model.name)
+    return _answer_once(server, request.scenario)
 
 
 def _has_logged_ready(server: RunningServer) -> bool:
@@ -215,13 +215,14 @@ def _is_healthy(server: RunningServer) -> bool:
     return status == http.client.OK
 
 
-def _complete_once(server: RunningServer, model: str) -> FirstAnswer:
+def _answer_once(server: RunningServer, scenario: Scenario) -> FirstAnswer:
+    what = "embedding" if scenario.workload.is_embedding else "completion"
     try:
-        first = stream_once(server.origin, model, COMPLETION_TIMEOUT_S)
+        first = probe(server.origin, scenario, COMPLETION_TIMEOUT_S)
     except OSError as error:
-        raise _failed(ServerStartError, f"the first completion failed ({error})", server) from error
+        raise _failed(ServerStartError, f"the first {what} failed ({error})", server) from error
     if first.status != http.client.OK:
-        raise ServerStartError(f"the first completion failed with HTTP status {first.status}: {first.text[:500]}")
+        raise ServerStartError(f"the first {what} failed with HTTP status {first.status}: {first.text[:500]}")
     return first
 
 

@@ -142,7 +142,9 @@ def _watch(job: LoadJob, server: RunningServer, pid_file: Path, progress: Progre
             next_progress = now + 1.0
             counts = _counts(job.run_folder)
             first_s = first_s or (now if counts else None)
-            progress(_progress_of(counts, now - (first_s or now), job.scenario.workload.osl))
+            work = job.scenario.workload
+            osl = 0 if work.is_embedding else work.osl
+            progress(_progress_of(counts, now - (first_s or now), osl))
         return detached.exit_code(pid_file) is not None or not is_alive(server)
 
     clock = SystemClock()
@@ -162,11 +164,11 @@ def _counts(run_folder: Path) -> tuple[int, int] | None:
 
 
 def _progress_of(counts: tuple[int, int] | None, elapsed_s: float, osl: int) -> LoadProgress:
-    """The rate counts the requests that have ended, each with the output length of the suite."""
+    """The rate counts the requests that have ended, each with the output length of the suite; embeddings have none."""
     if counts is None or not counts[1]:
         return LoadProgress(0.0)
     done, planned = counts
-    rate = done * osl / elapsed_s if done and elapsed_s else None
+    rate = done * osl / elapsed_s if done and elapsed_s and osl else None
     return LoadProgress(min(1.0, done / planned), done, planned, rate)
 
 

@@ -49,6 +49,17 @@ KINDS: tuple[WorkloadKind, ...] = (
         runs=("tests/flows/test_real_workloads.py::test_the_real_engine_frees_what_is_cancelled",),
     ),
     WorkloadKind(
+        name="embeddings",
+        keys=('task = "embed"', "engine.flags"),
+        engines=("vllm", "endpoint"),
+        metrics=(
+            *("measurements.embedding_dimensions", "measurements.input_throughput_tok_per_s"),
+            *("measurements.request_throughput_per_s", "measurements.usd_per_mtok_input"),
+        ),
+        rules=("embeddings_unusable", "prompt_count_drift"),
+        runs=("tests/flows/test_real_embeddings.py::test_every_prompt_token_is_counted_on_the_real_engine",),
+    ),
+    WorkloadKind(
         name="images",
         keys=('prompts.kind = "images"', "prompts.width", "prompts.height", "prompts.images"),
         engines=OPENAI_ENGINES,

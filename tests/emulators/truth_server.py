@@ -55,6 +55,7 @@ FAULTS = {
         "caches_answers",
         "ignores_cancel",
         "adapter_missing",
+        "odd_vectors",
     ),
     *("role_first", "reasoning", "ping", "finish_apart", "usage_running", "numerics", "no_logprobs"),
 }
@@ -122,6 +123,7 @@ class Truth:
     is_caching: bool
     tells_cached: bool
     tells_times: bool
+    embeds: bool
     ttft_s: float
     itl_s: float
     start_s: float
@@ -561,7 +563,9 @@ class Conversation:
         elif "redirect" in self._truth.faults:
             self._more = "location: https://elsewhere.example/v1\r\n"
             await self._send(307, "text/plain", b"")
-        elif method == "POST" and path in {"/v1/completions", "/v1/chat/completions"}:
+        elif method == "POST" and path == "/v1/embeddings" and self._truth.embeds:
+            await self._embed(body)
+        elif method == "POST" and path in {"/v1/completions", "/v1/chat/completions"} and not self._truth.embeds:
             await self._complete(headers, body, is_chat="chat" in path)
         else:
             await self._page(method, path)
@@ -618,6 +622,23 @@ class Conversation:
         except (ConnectionError, asyncio.CancelledError):
             self._end(ask, "abort")
             raise
+
+    async def _embed(self, raw: bytes) -> None:
+        """Answer with the vector of one prompt, as vLLM's pooling runner does."""
+        truth = self._truth
+        prompt = token_ids(json.loads(raw).get("input"))
+        truth.completions += 1
+        number = truth.completions
+        truth.running += 1
+        await asyncio.sleep(truth.ttft_s)
+        truth.running -= 1
+        truth.counts["prompt_tokens"] += len(prompt) + ("miscount" in truth.faults)
+        truth.finished["stop"] += 1
+        vector = [0.0] * 8 if truth.strikes("odd_vectors", number) else [token / 10_000 for token in (prompt * 8)[:8]]
+        data = [{"index": 0, "object": "embedding", "embedding": vector}]
+        counted = {"prompt_tokens": len(prompt), "total_tokens": len(prompt), "completion_tokens": 0}
+        said = {"id": f"embd-{number}", "object": "list", "model": truth.model, "data": data, "usage": counted}
+        await self._send(200, "application/json", json.dumps(said).encode())
 
     def _end(self, ask: Ask, reason: str) -> None:
         self._truth.running -= 1
@@ -766,6 +787,7 @@ def read_truth(arguments: list[str]) -> Truth:
     parser.add_argument("--no-enable-prefix-caching", action="store_true")
     parser.add_argument("--enable-prompt-tokens-details", action="store_true")
     parser.add_argument("--enable-per-request-metrics", action="store_true")
+    parser.add_argument("--runner", default="auto")
     known, _others = parser.parse_known_args(arguments)
     log = os.environ.get("TRUTH_LOG")
     return Truth(
@@ -777,6 +799,7 @@ def read_truth(arguments: list[str]) -> Truth:
         is_caching=not known.no_enable_prefix_caching,
         tells_cached=known.enable_prompt_tokens_details,
         tells_times=known.enable_per_request_metrics,
+        embeds=known.runner == "pooling",
         ttft_s=float(os.environ.get("TRUTH_TTFT_MS", "20")) / 1000,
         itl_s=float(os.environ.get("TRUTH_ITL_MS", "2")) / 1000,
         knee=float(os.environ.get("TRUTH_KNEE", "inf")),

@@ -28,7 +28,7 @@ from warehouse.demo.load import (
 )
 from warehouse.demo.story import NIGHTS, SimulatedNight
 from warehouse.rows.finding_row import finding_row
-from warehouse.rows.measurement_results import usd_per_mtok_output
+from warehouse.rows.measurement_results import usd_per_mtok
 from warehouse.rows.row_ids import run_ids
 from warehouse.rows.run_folder import RunId
 from warehouse.schema.columns import COLUMNS, Table
@@ -143,7 +143,7 @@ def _measured(night: SimulatedNight, load: SimulatedLoad, at: datetime, *, is_bu
         "concurrency_achieved": float(load.e2el_s.sum()) / load.duration_s,
         "percentile_estimator": PERCENTILE_ESTIMATOR,
         **load.percentiles_ms(),
-        "usd_per_mtok_output": usd_per_mtok_output(USD_PER_HOUR, throughput),
+        "usd_per_mtok_output": usd_per_mtok(USD_PER_HOUR, throughput),
         "power_mean_w": load.power_w,
         "energy_j": energy_j,
         "joules_per_output_token": energy_j / (count * OSL),

@@ -11,6 +11,7 @@ from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observ
 from bench.audit.judge import group_evidence, row_evidence
 from bench.audit.rules import NIGHT_RULES, Rule
 from bench.audit.rules.rule import loop_of
+from bench.suite.workloads.embedding import EMBED
 from warehouse.rows.catalog_subject import subject_of
 from warehouse.schema.columns import outside_bounds
 
@@ -58,4 +59,5 @@ def note_of(rule: Rule, row: Mapping[str, Any]) -> str:
 def _applies(rule: Rule, row: Mapping[str, Any]) -> bool:
     if rule.only_where is not None and not row[rule.only_where]:
         return False
-    return rule.applies(loop_of(row["arrivals"]), row["driver"], is_exact=row["prompt_form"] == "tokens")
+    kind = {"is_exact": row["prompt_form"] == "tokens", "has_tokens": row.get("task") != EMBED}
+    return rule.applies(loop_of(row["arrivals"]), row["driver"], **kind)

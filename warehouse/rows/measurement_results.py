@@ -19,6 +19,7 @@ from bench.suite.slo import Slo
 from warehouse.rows.units import MS_PER_S, S_PER_HOUR, TOKENS_PER_MTOK
 from warehouse.schema.row import Row
 
+NOT_ASKED = ("quality_not_checked", "quality_not_compared", "greedy_not_compared")
 NOT_ASKED_AGAIN = "the server did not answer the questions after its last load: it had ended, or the night ended early"
 
 
@@ -46,7 +47,7 @@ def measured(report: LoadReport, deltas: Mapping[str, float] | None, usd_per_hou
         "kernel_stamp_share": report.kernel_stamp_share,
         "client_hosts": report.client_hosts,
         "client_clock_error_ms": _milliseconds(report.clock_error_s),
-        "usd_per_mtok_output": usd_per_mtok_output(usd_per_hour, throughput),
+        "usd_per_mtok_output": usd_per_mtok(usd_per_hour, throughput),
     }
 
 
@@ -62,11 +63,11 @@ def listed_cost(record: RunRecord, report: LoadReport) -> Row:
     return {"usd_per_mtok_output": known.usd_per_mtok_output + known.usd_per_mtok_input * share}
 
 
-def usd_per_mtok_output(usd_per_hour: float | None, output_throughput_tok_per_s: float | None) -> float | None:
-    """The price of a million output tokens at this throughput."""
-    if usd_per_hour is None or not output_throughput_tok_per_s:
+def usd_per_mtok(usd_per_hour: float | None, tok_per_s: float | None) -> float | None:
+    """The price of a million tokens at this throughput."""
+    if usd_per_hour is None or not tok_per_s:
         return None
-    return usd_per_hour / S_PER_HOUR / output_throughput_tok_per_s * TOKENS_PER_MTOK
+    return usd_per_hour / S_PER_HOUR / tok_per_s * TOKENS_PER_MTOK
 
 
 def _total(tokens: metrics.Ints) -> int | None:
@@ -112,7 +113,8 @@ def _latencies(requests: Requests) -> Row:
 
 def _histograms(requests: Requests) -> Row:
     """The histograms of what was measured; None where nothing was."""
-    times = {"ttft": (requests.ttft_s[requests.is_ok], FIRST_TOKEN_BINS), "itl_event": (requests.ok_gap_s, GAP_BINS)}
+    first = metrics.known(requests.ttft_s[requests.is_ok])
+    times = {"ttft": (first, FIRST_TOKEN_BINS), "itl_event": (requests.ok_gap_s, GAP_BINS)}
     return {f"{name}_histogram": histogram(*one).tolist() if len(one[0]) else None for name, one in times.items()}
 
 
@@ -140,10 +142,11 @@ def steady_window(report: LoadReport) -> Row:
     """The columns of the steady window; None where there is none."""
     steady, windows = report.steady, report.windows or ()
     line = None if steady is None else slope(steady.part_tokens)
+    embeds = report.dimensions is not None  # their parts count vectors
     return {
         "steady_begin_s": None if steady is None else steady.begin_s,
         "steady_duration_s": None if steady is None else steady.duration_s,
-        "steady_output_throughput_tok_per_s": None if steady is None else steady.output_throughput_tok_per_s,
+        "steady_output_throughput_tok_per_s": None if steady is None or embeds else steady.output_throughput_tok_per_s,
         "steady_slope_share": None if line is None else line.share,
         "steady_slope_se_share": None if line is None else line.standard_error,
         "live_mean": None if steady is None else steady.live_mean,
@@ -177,7 +180,8 @@ def intervals(report: LoadReport, row: Row) -> Row:
     if len(good) >= P99_MIN_SAMPLES:
         of_gap = np.repeat(np.arange(len(good)), requests.gap_count[good])
         of_token = np.repeat(of_gap, requests.ok_gap_tokens) if len(requests.itl_s) else of_gap[:0]
-        ends["ttft_p99"] = bootstrap.tail_interval(requests.ttft_s[good] * MS_PER_S, np.arange(len(good)), 99)
+        if row["ttft_p99_ms"] is not None:
+            ends["ttft_p99"] = bootstrap.tail_interval(requests.ttft_s[good] * MS_PER_S, np.arange(len(good)), 99)
         ends["itl_p99"] = bootstrap.tail_interval(requests.itl_s * MS_PER_S, of_token, 99)
     found: Row = {f"{name}_{end}_ms": _end(ends[name], end) for name in ends for end in ("low", "high")}
     # In a closed loop throughput is tokens over request time; in an open loop it is the offered load.
@@ -198,9 +202,11 @@ def _end(interval: bootstrap.Interval | None, end: str) -> float | None:
 def answers(record: RunRecord) -> Row:
     """The server's answers to the fixed questions; judging/answer_history.py compares them with earlier nights."""
     asked = record.accuracy
+    if record.asked.workload.is_embedding:
+        return dict.fromkeys(NOT_ASKED, "a server of embeddings answers no questions")
     if asked is None:
         never = "measured before servers answered the fixed questions"
-        return dict.fromkeys(("quality_not_checked", "quality_not_compared", "greedy_not_compared"), never)
+        return dict.fromkeys(NOT_ASKED, never)
     before, after = asked.before, asked.after or Answers()
     return {
         "quality_id": quality_id(record),

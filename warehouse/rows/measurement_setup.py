@@ -44,7 +44,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "image_version": engine.image_version,
         "image_commit": engine.image_commit,
         "isl": work.isl if has_requests else None,
-        "osl": work.osl if has_requests else None,
+        "osl": work.osl if has_requests and not work.is_embedding else None,
         "concurrency_asked": work.concurrency if has_requests else None,
         "request_rate_per_s_asked": work.request_rate_per_s,
         "arrivals": work.arrivals,
@@ -75,13 +75,18 @@ def _trace_asked(work: Workload) -> Row:
 
 
 def _tasks_of(scenario: Scenario, quality: Quality) -> list[str] | None:
-    """The lm-eval tasks of the scenario's server; that of a control runs none."""
-    return None if quality.lm_eval is None or scenario.is_control else list(quality.lm_eval.tasks)
+    """The lm-eval tasks of the scenario's server."""
+    return list(quality.lm_eval.tasks) if quality.lm_eval is not None and _has_scores(scenario) else None
+
+
+def _has_scores(scenario: Scenario) -> bool:
+    """Whether lm-eval tasks run on the scenario's server: on that of a control or of embeddings none do."""
+    return not (scenario.is_control or scenario.workload.is_embedding)
 
 
 def _floors_of(scenario: Scenario, quality: Quality) -> list[str] | None:
     """The floors of the scores of the scenario's server, as text; None without any."""
-    if quality.lm_eval is None or scenario.is_control:
+    if quality.lm_eval is None or not _has_scores(scenario):
         return None
     floors = quality.lm_eval.floors.items()
     return [f"{task} {name} >= {floor:g}" for task, each in floors for name, floor in sorted(each.items())] or None

@@ -20,6 +20,7 @@ from catalog.read import find_gpu
 from warehouse.rows.device_rows import device_columns, run_device
 from warehouse.rows.evidence import RunClaim, ask
 from warehouse.rows.measurement_results import (
+    NOT_ASKED,
     answers,
     goodput,
     intervals,
@@ -28,7 +29,7 @@ from warehouse.rows.measurement_results import (
     server_view,
     statistics,
     steady_window,
-    usd_per_mtok_output,
+    usd_per_mtok,
 )
 from warehouse.rows.measurement_setup import found, of_run, requested
 from warehouse.rows.night_servers import UNKNOWN, NightServers
@@ -41,8 +42,6 @@ from warehouse.rows.session_results import cache_shares, session_results
 from warehouse.rows.workload_results import numbers_of_kinds
 from warehouse.schema.columns import PARTITION, arrow_schema
 from warehouse.schema.row import Row
-
-NOT_ASKED = ("quality_not_checked", "quality_not_compared", "greedy_not_compared")
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def batch_measured(report: BatchReport, usd_per_hour: float | None) -> Row:
         "total_output_tokens": report.output_tokens,
         "request_throughput_per_s": report.requests_per_s,
         "output_throughput_tok_per_s": report.output_tok_per_s,
-        "usd_per_mtok_output": usd_per_mtok_output(usd_per_hour, report.output_tok_per_s),
+        "usd_per_mtok_output": usd_per_mtok(usd_per_hour, report.output_tok_per_s),
     }
     if not report.iteration_s:
         return row

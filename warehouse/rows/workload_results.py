@@ -9,9 +9,11 @@ from bench.audit.repetition import repetition_of
 from bench.engines.acceptance import acceptance_of
 from bench.engines.speculation import POSITIONS, speculation_of
 from bench.loadgen.report import LoadReport
+from bench.metrics import ratio
 from bench.record import RunRecord
 from bench.suite.engine import Engine
 from bench.suite.workload import Workload
+from warehouse.rows.measurement_results import usd_per_mtok
 from warehouse.rows.units import MS_PER_S
 from warehouse.schema.row import Row
 
@@ -30,8 +32,10 @@ def speculation_asked(engine: Engine) -> Row:
 
 
 def answers_asked(work: Workload) -> Row:
-    """The columns of the adapters that the suite asks for, and of the form that it demands of each answer."""
+    """The columns of embeddings, of the adapters that the suite asks for, and of the form of each answer."""
     form = work.answers
+    if work.is_embedding:
+        return {"task": work.task}
     asked: Row = {"adapters": list(work.adapters), "adapter_zipf": work.adapter_zipf} if work.adapters else {}
     return asked if form is None else asked | {"answer_form": form.kind, "valid_share_min": form.valid_share_min}
 
@@ -39,7 +43,19 @@ def answers_asked(work: Workload) -> Row:
 def numbers_of_kinds(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Row:
     """The columns of all kinds of workload that the run has."""
     found = speculation(deltas) | repetition(record, report) | answer_validity(record, report)
-    return found | cancels(record, report, deltas) | adapters(record, report) | images(record, report, deltas)
+    found |= cancels(record, report, deltas) | adapters(record, report) | images(record, report, deltas)
+    return found | embeddings(record, report)
+
+
+def embeddings(record: RunRecord, report: LoadReport) -> Row:
+    """The columns of embeddings; empty for other loads."""
+    requests = report.requests
+    if report.dimensions is None:
+        return {}
+    read = requests.input_tokens[requests.is_ok]
+    rate = None if (read < 0).any() else ratio(float(read.sum()), requests.window_s)
+    price = usd_per_mtok(record.usd_per_hour, rate)
+    return {"embedding_dimensions": report.dimensions, "input_throughput_tok_per_s": rate, "usd_per_mtok_input": price}
 
 
 def adapters(record: RunRecord, report: LoadReport) -> Row:

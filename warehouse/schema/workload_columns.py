@@ -10,6 +10,7 @@ SPECULATION_ASKED = (
     Column("spec_draft_model", "text", "requested draft model"),
 )
 ANSWERS_ASKED = (
+    Column("task", "text", "what requests ask for: embed is a vector of each prompt; NULL: text"),
     Column("adapters", "texts", "LoRA adapters that requests ask for, the most popular first; NULL: none"),
     Column("adapter_zipf", "number", "exponent of Zipf's law by which they are popular", low=0),
     Column("answer_form", "text", "form that each answer must have: json_schema, grammar or tool; NULL: any"),
@@ -46,6 +47,11 @@ _IMAGES = (
     Column("server_images_read", "integer", "increase of the server's counter of images that it looked up"),
     Column("image_cache_hit_share", "number", "images that the server had in its cache, over those read", "share"),
 )
+_EMBEDDINGS = (
+    Column("embedding_dimensions", "integer", "numbers in most vectors; NULL: requests ask for text", low=1),
+    Column("input_throughput_tok_per_s", "number", "prompt tokens of embeddings over the window", "tok/s", low=0),
+    Column("usd_per_mtok_input", "number", "cost of embedding a million prompt tokens at this rate", "USD", low=0),
+)
 _SPECULATION = (
     Column("spec_acceptance_length", "number", "mean tokens of a step with a draft: 1 + accepted / drafts", "tokens"),
     Column("spec_acceptance_rate", "number", "accepted tokens over proposed ones", "share"),
@@ -66,6 +72,6 @@ _REPETITION = (
         "repeated_generation_share", "number", "the same of the time from the first token to the last", "share", low=0
     ),
 )
-WORKLOAD_COLUMNS = (*_ANSWERS, *_ADAPTERS, *_CANCELLED, *_IMAGES, *_SPECULATION, *_REPETITION)
+WORKLOAD_COLUMNS = (*_ANSWERS, *_ADAPTERS, *_CANCELLED, *_IMAGES, *_EMBEDDINGS, *_SPECULATION, *_REPETITION)
 # Those that have a series of their own and are judged each night: not counts.
 WORKLOAD_METRICS = tuple(column.name for column in WORKLOAD_COLUMNS if column.type == "number")

@@ -44,6 +44,7 @@ class Rule:
     is_of_batches: bool = False  # it also applies to batches without a server, of which no request is known
     is_of_commands: bool = False  # it also applies to commands, of which only the host is known
     needs_exact_prompts: bool = False
+    needs_tokens: bool = False  # it applies to answers of tokens only, and not to embeddings
     is_required: bool = True
     lacking: str | None = None
     scope: Scope = "row"
@@ -55,8 +56,8 @@ class Rule:
     only_where: str | None = None  # the rule applies where this column of the measurement is known
     note: str = ""  # the arithmetic; it may name columns of the measurement
 
-    def applies(self, loop: str, driver: str, *, is_exact: bool = True) -> bool:
-        """Whether it is about runs of this loop (as `loop_of` names it), driver and exactness of prompts."""
+    def applies(self, loop: str, driver: str, *, is_exact: bool = True, has_tokens: bool = True) -> bool:
+        """Whether it is about runs of this loop (as `loop_of` names it), driver, exactness of prompts and answers."""
         if driver == COMMAND:
             return self.is_of_commands
         if driver in OFFLINE and not self.is_of_batches:
@@ -65,6 +66,7 @@ class Rule:
             self.loop in ("any", *LOOPS.get(loop, (loop,)))
             and self.driver in ("any", driver)
             and (is_exact or not self.needs_exact_prompts)
+            and (has_tokens or not self.needs_tokens)
         )
 
 

@@ -38,7 +38,7 @@ def meter_plan(
     return {
         "meter_plan_version": METER_PLAN_VERSION,
         "url": target.base_url,
-        "path": "/v1/chat/completions" if work.prompts.form == "chat" else "/v1/completions",
+        "path": _path(work),
         "model": target.served_model,
         "load": drive,
         "prompts": _prompts(work, target, seed, given),
@@ -60,6 +60,12 @@ def meter_plan(
     }
 
 
+def _path(work: Workload) -> str:
+    if work.is_embedding:
+        return "/v1/embeddings"
+    return "/v1/chat/completions" if work.prompts.form == "chat" else "/v1/completions"
+
+
 def hosts_of(hosts: Sequence[ClientHost]) -> list[dict[str, Any]]:
     """The client hosts as the meter's plan has them."""
     return [{"name": host.name, "argv": list(host.argv)} for host in hosts]
@@ -67,6 +73,8 @@ def hosts_of(hosts: Sequence[ClientHost]) -> list[dict[str, Any]]:
 
 def _body(scenario: Scenario, target: LoadTarget) -> dict[str, Any]:
     """What each request asks for beside prompt and length; an answer that must have a form ends by itself."""
+    if scenario.workload.is_embedding:
+        return {}
     form = answer_body(scenario)
     return {name: value for name, value in target.body.items() if not form or name != "ignore_eos"} | form
 

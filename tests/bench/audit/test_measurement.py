@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bench.audit.measurement import evidence, loop_of, release
 from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
 from bench.host_use import Busy
+from bench.loadgen.embeddings import without_tokens
 from bench.loadgen.report import PlannedTokens
 from bench.loadgen.sessions import Sessions
 from bench.quality.answers import agreed_share, fall
@@ -38,7 +39,7 @@ from tests.bench.builders import (
 # Columns that say of a run that it has a kind of workload with rules of its own.
 KINDS = {
     *("adapters", "answer_form", "cancelled", "client_hosts", "core_speed_share", "images_sent", "is_speculative"),
-    *("repeated_e2el_p50_ms", "start_other_s"),
+    *("embedding_dimensions", "repeated_e2el_p50_ms", "start_other_s"),
 }
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
@@ -128,8 +129,9 @@ OTHER_WORDS = ANSWERS.model_copy(update={"greedy": (tuple(range(16)), tuple(rang
 def _statuses(run: Measured) -> dict[str, Status]:
     columns = _evidence(run)
     loop, driver = loop_of(run.record), run.record.asked.workload.driver
-    exact = run.record.asked.workload.prompts.has_exact_length
-    rules = [rule for rule in NIGHT_RULES if rule.applies(loop, driver, is_exact=exact)]
+    work = run.record.asked.workload
+    kind = {"is_exact": work.prompts.has_exact_length, "has_tokens": not work.is_embedding}
+    rules = [rule for rule in NIGHT_RULES if rule.applies(loop, driver, **kind)]
     others = {rule.column for rule in rules if rule.only_where in KINDS and columns[rule.column] is None}
     return {rule.code: judge(rule, columns[rule.column]) for rule in rules if rule.column not in others}
 
@@ -385,6 +387,17 @@ def _reading_images(read: float, found: float = 0.0) -> Mutation:
     return mutate
 
 
+def _embedding(odd_share: float) -> Mutation:
+    """The same run of embeddings, of which this share is odd."""
+
+    def mutate(run: Measured) -> Measured:
+        asked = _asking(task="embed", osl=1)(run)
+        report = replace(run.report, requests=without_tokens(run.report.requests), dimensions=64)
+        return replace(asked, report=replace(report, odd_vector_share=odd_share))
+
+    return mutate
+
+
 def _holding_adapters(*alike: str) -> Mutation:
     """The same run on two adapters, of which these answer as the base model."""
 
@@ -413,6 +426,7 @@ ADAPTED = _holding_adapters()(STEADY)
 CANCELLING = _cancelling(10, 0.0)(STEADY)
 FORMED = _demanding_form(0.95)(STEADY)
 PICTURED = _reading_images(84.0)(STEADY)
+EMBEDDED = _embedding(0.0)(STEADY)
 REPEATING = _repeating(1.0)(STEADY)
 SHARED = _reporting(client_hosts=2, clock_error_s=1e-6)(STEADY)
 WARNS: list[tuple[str, Measured, Mutation]] = [
@@ -509,6 +523,7 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("answers_invalid", FORMED, _demanding_form(0.89)),
     ("images_not_read", PICTURED, _reading_images(82.0)),
     ("images_cached", PICTURED, _reading_images(84.0, 1.0)),
+    ("embeddings_unusable", EMBEDDED, _embedding(0.1)),
     ("start_longer_than_measured", STARTED, _starting_for(15.0)),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}

@@ -658,6 +658,7 @@ def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() ->
     of_open_loops = {("workload", name) for name in ("request_rate_per_s", "arrivals", "burstiness", "load_s")}
     moved = {path for path, _ in MOVES} | of_open_loops
     moved |= {("workload", name) for name in ("prompts", "command", "answers", "cancel", "adapters", "adapter_zipf")}
+    moved.add(("workload", "task"))
     moved |= {("workload", name) for change in REPLAY_MOVES for name in change}
     moved |= {("engine", name) for name in ("install", "image")}
     labels = {("model", "name"), ("machine", "name"), ("workload", "trace"), ("workload", "random_speculation")} | {

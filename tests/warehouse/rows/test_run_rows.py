@@ -7,7 +7,7 @@ from bench.errors import UnreadableResultError
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, seal, write_night, write_run
 from warehouse.rows.lease_rows import lease_rows
-from warehouse.rows.measurement_results import usd_per_mtok_output
+from warehouse.rows.measurement_results import usd_per_mtok
 from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
 from warehouse.schema.columns import COLUMNS
@@ -80,7 +80,7 @@ def test_a_run_without_a_lease_has_no_price(tmp_path: Path) -> None:
 
 
 def test_a_million_tokens_at_a_thousand_a_second_cost_a_thousand_seconds() -> None:
-    assert usd_per_mtok_output(3.6, 1000.0) == pytest.approx(1.0)
+    assert usd_per_mtok(3.6, 1000.0) == pytest.approx(1.0)
 
 
 def test_a_lease_without_a_zone_is_refused() -> None:

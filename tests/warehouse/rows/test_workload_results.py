@@ -17,7 +17,15 @@ from warehouse.load import load_night
 from warehouse.report.page import write_report
 from warehouse.rows.run_folder import RunId, read_run
 from warehouse.rows.run_rows import run_rows
-from warehouse.rows.workload_results import adapters, answer_validity, cancels, images, repetition, speculation
+from warehouse.rows.workload_results import (
+    adapters,
+    answer_validity,
+    cancels,
+    embeddings,
+    images,
+    repetition,
+    speculation,
+)
 from warehouse.schema.row import Row
 from warehouse.schema.workload_columns import SPECULATION_ASKED, WORKLOAD_COLUMNS
 
@@ -69,6 +77,9 @@ def test_every_column_of_a_kind_of_workload_is_written() -> None:
     )
     written.append(images(pictured, closed.report, {"mm_cache_queries_total": 84.0, "mm_cache_hits_total": 21.0}))
     assert written[-1] == {"images_sent": 84, "server_images_read": 84, "image_cache_hit_share": 0.25}
+    written.append(embeddings(closed.record, replace(closed.report, dimensions=64)))
+    read = closed.report.requests.input_tokens.sum() / closed.report.requests.window_s
+    assert (written[-1]["embedding_dimensions"], written[-1]["input_throughput_tok_per_s"]) == (64, pytest.approx(read))
     declared = {column.name for column in WORKLOAD_COLUMNS} | {"is_speculative"}
 
     assert {name for row in written for name in row} == declared

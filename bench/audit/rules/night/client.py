@@ -61,6 +61,7 @@ CLIENT_RULES: tuple[Rule, ...] = (
         code="client_bound_merged",
         column=ev.CLIENT_MERGED_LATE_SHARE,
         family="client",
+        needs_tokens=True,
         passing=(0.0, MERGED_LATE_SHARE),
         tolerated=None,
         sentence=(

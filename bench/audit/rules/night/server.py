@@ -11,6 +11,7 @@ SERVER_RULES: tuple[Rule, ...] = (
         code="client_server_mismatch",
         column=ev.SERVER_CLIENT_TOKENS_RATIO,
         family="client-server",
+        needs_tokens=True,
         passing=SERVER_PASSING,
         tolerated=SERVER_TOLERATED,
         sentence="the server counted {value:.3f} times the client's output tokens",
