@@ -30,7 +30,7 @@ from warehouse.lake.lake import STAGING, VALIDATION, PartWriter, one_loader, par
 from warehouse.lake.lake import writing as writing_to
 from warehouse.lake.swap import swap_in
 from warehouse.rows.evidence import RunClaim, together
-from warehouse.rows.lease_rows import LeaseRows, lease_rows
+from warehouse.rows.lease_rows import LeaseRows, lease_rows, other_cost_rows
 from warehouse.rows.machine_rows import canary_rows, machine_evidence_by_run, read_canary, read_refused
 from warehouse.rows.night_servers import UNKNOWN, NightServers, read_night_servers
 from warehouse.rows.records import read_end, read_night
@@ -204,6 +204,7 @@ def _write_judged(night: _Night, judgement: Judgement, staging: Path) -> None:
     write_rows(staging, "leases", night.name, [rows.lease for rows in night.leases])
     write_rows(staging, "attempts", night.name, [row for rows in night.leases for row in rows.attempts])
     write_rows(staging, "stages", night.name, [row for rows in night.leases for row in rows.stages])
+    write_rows(staging, "other_costs", night.name, other_cost_rows(night.plan))
     write_rows(staging, "canary", night.name, [row for one in night.canaries for row in canary_rows(night.name, one)])
     stage_judgement(staging, night.name, night.said)
     write_json(partition(staging, VALIDATION, night.name) / "validation.json", judgement.validation)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
@@ -87,6 +87,14 @@ def expected_sum(rows: Sequence[CostRow]) -> str:
     known = [(row.sort, row.usd) for row in rows if row.usd is not None]
     leases, kept = (sum(usd for sort, usd in known if (sort == "machine") == is_lease) for is_lease in (True, False))
     return f"{leases + kept:.2f} USD, of it {leases:.2f} for leases and {kept:.2f} for what is kept"
+
+
+def with_traffic(rows: Sequence[CostRow], usd: float | None, remark: str) -> list[CostRow]:
+    """These rows with what we expect to be billed for traffic; a row with this remark where the invoice has none."""
+    found = [replace(row, usd=usd) if row.sort == "traffic" else row for row in rows]
+    if all(row.sort != "traffic" for row in rows):
+        found.append(CostRow(None, "traffic", "account", None, usd, None, remark))
+    return found
 
 
 @dataclass(frozen=True)

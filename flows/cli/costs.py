@@ -26,13 +26,15 @@ def costs(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the cost of each machine, volume, image and cached model by day, beside what the cloud's invoice bills.
+    """Show the cost of machines, volumes, images and cached models by day, and of traffic, beside what the cloud bills.
 
     Writes reports/costs-YYYY-MM.html. Without a token that may read invoices, or a file, only our own side is known.
     Exits 1 if the invoice has a machine of ours that this ledger does not.
     """
-    from bench.cost.invoice import NOT_RECORDED, matched  # noqa: PLC0415
+    from bench.cost.invoice import NO_INVOICE, NOT_BILLED, NOT_RECORDED, matched, with_traffic  # noqa: PLC0415
+    from bench.cost.kept import traffic_usd  # noqa: PLC0415
     from bench.machine.names import PREFIX  # noqa: PLC0415
+    from catalog.read import read_catalog  # noqa: PLC0415
     from flows.show.costs import show_costs  # noqa: PLC0415
     from infra.bootstrap import ledger, volume_book  # noqa: PLC0415
     from infra.clouds.by_name import set_up  # noqa: PLC0415
@@ -50,6 +52,9 @@ def costs(
     items, why = _items(invoice, of_month, rented)
     prefix = next((one.prefix for one in rented.values()), PREFIX)
     rows = matched(used, items, of_month, now, prefix)
+    if rented:
+        free = traffic_usd(rented, read_catalog().pace)
+        rows = with_traffic(rows, free, NO_INVOICE if items is None else NOT_BILLED)
     notes += [why] if why else []
     page = None if as_json else write_costs_page(settings.data.absolute(), str(of_month), rows, notes)
     show_costs(rows, notes, str(of_month), page, as_json=as_json)

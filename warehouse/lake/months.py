@@ -35,6 +35,7 @@ COMPACTED: tuple[Table, ...] = (
     "leases",
     "attempts",
     "stages",
+    "other_costs",
     "canary",
     "quality_scores",
     "search_probes",

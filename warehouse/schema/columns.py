@@ -14,7 +14,7 @@ from warehouse.schema.claim_columns import CLAIM_COLUMNS, CLAIM_IDS, CLAIM_REQUE
 from warehouse.schema.column import Column
 from warehouse.schema.expectation_columns import EXPECTATION_COLUMNS
 from warehouse.schema.history_columns import HISTORY_POINT_COLUMNS, HISTORY_REMARK_COLUMNS
-from warehouse.schema.lease_columns import ATTEMPT_COLUMNS, LEASE_COLUMNS, STAGE_COLUMNS
+from warehouse.schema.lease_columns import ATTEMPT_COLUMNS, LEASE_COLUMNS, OTHER_COST_COLUMNS, STAGE_COLUMNS
 from warehouse.schema.measurement_columns import MEASUREMENT_COLUMNS
 from warehouse.schema.night_columns import (
     CANARY_COLUMNS,
@@ -39,6 +39,7 @@ Table = Literal[
     "leases",
     "attempts",
     "stages",
+    "other_costs",
     "canary",
     "quality_scores",
     "search_probes",
@@ -68,6 +69,7 @@ COLUMNS: dict[Table, tuple[Column, ...]] = {
     "leases": LEASE_COLUMNS,
     "attempts": ATTEMPT_COLUMNS,
     "stages": STAGE_COLUMNS,
+    "other_costs": OTHER_COST_COLUMNS,
     "canary": CANARY_COLUMNS,
     "quality_scores": SCORE_COLUMNS,
     "search_probes": SEARCH_COLUMNS,

@@ -1,4 +1,4 @@
-"""The columns of `leases`, `attempts` (tries to get a lease) and `stages` (parts of a lease)."""
+"""The columns of `leases`, `attempts` (tries to get one), `stages` (parts of one), and `other_costs` of a night."""
 
 from warehouse.schema.column import Column
 from warehouse.schema.shared_columns import IDS, PRICE
@@ -51,6 +51,19 @@ STAGE_COLUMNS = (
         "usd",
         "number",
         "its share of the lease's cost; time shared by several stages is split among them",
+        "USD",
+        low=0,
+    ),
+)
+
+OTHER_COST_COLUMNS = (
+    IDS[0],
+    Column("item", "text", "volume, bucket, image or traffic", nullable=False),
+    Column(
+        "usd",
+        "number",
+        "a day of it at the catalogue's prices, traffic of the night; 0 for what the suite does not keep, NULL where a "
+        "size or a price is unknown",
         "USD",
         low=0,
     ),

@@ -5,6 +5,7 @@ from functools import cache
 
 from warehouse.schema.column import Column
 from warehouse.schema.columns import COLUMNS, TABLES, Table
+from warehouse.schema.cost_view_columns import COST_VIEW_COLUMNS
 from warehouse.schema.star import DIMENSIONS
 
 _METRIC = Column("metric", "text", "name of the metric: a column of `measurements`")
@@ -44,6 +45,7 @@ def _key(dimension: str) -> Column:
 
 
 VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
+    **COST_VIEW_COLUMNS,
     "answer_overheads": (
         _METRIC,
         Column("value", "number", "geometric mean with the demanded form, in the metric's unit"),
@@ -144,32 +146,6 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("high_ms", "number", "where it ends", "ms", low=1),
         Column("count", "integer", "values in the bin", low=1),
     ),
-    "night_costs": (
-        Column("leases", "integer", "leases of the night", low=0),
-        Column("open_leases", "integer", "leases that were not released", low=0),
-        Column("attempts", "integer", "attempts to rent", low=0),
-        Column(
-            "usd",
-            "number",
-            "cost of the night's leases, without volumes, images and models, which no night owns; NULL while one is "
-            "unknown",
-            "USD",
-            low=0,
-        ),
-        Column("usd_measuring", "number", "part of it spent on measuring", "USD", low=0),
-        Column("measuring_share", "number", "share of the cost spent on measuring", low=0),
-        Column("measurements", "integer", "runs of the night, measured or not", low=0),
-        Column("accepted", "integer", "accepted runs", low=0),
-        Column("usd_per_accepted", "number", "cost per accepted run", "USD", low=0),
-    ),
-    "lease_days": (
-        Column("machine_id", "text", "the cloud's id of the machine"),
-        Column("cloud", "text", "cloud provider"),
-        Column("kind", "text", "the cloud's name of the machine type"),
-        Column("day", "text", "day in UTC"),
-        Column("minutes", "number", "minutes of the day in which the machine was billed", "min", low=0),
-        Column("usd", "number", "their cost", "USD", low=0),
-    ),
     "night_repeats": (
         _METRIC,
         _REPEATS,
@@ -267,13 +243,6 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("ratio", "number", "ours over theirs; NULL where the terms differ"),
         Column("terms", "texts", "terms that differ, theirs first"),
         Column("engine", "text", "engine and its version, as found"),
-    ),
-    "stage_costs": (
-        Column("stage", "text", "stage of the lease"),
-        Column("times", "integer", "how often the stage ran", low=1),
-        Column("minutes", "number", "time of the stage", "min", low=0),
-        Column("usd", "number", "cost of the stage", "USD", low=0),
-        Column("began_at", "moment", "when it first began"),
     ),
 }
 _COMES_FROM: dict[str, tuple[Table, ...]] = {

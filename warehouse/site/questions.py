@@ -49,7 +49,7 @@ GROUP BY ALL ORDER BY usd_per_mtok_output
     Question(
         "month_costs",
         "What the months cost",
-        Markup("Months with an unknown cost have no sum."),
+        Markup("The leases. Months with an unknown cost have no sum."),
         "No own night is in the warehouse.",
         """
 SELECT left(night, 7) AS month, count(*) AS nights, if(count(usd) = count(*), sum(usd), NULL) AS usd,

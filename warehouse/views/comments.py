@@ -19,6 +19,7 @@ ROWS: dict[str, str] = {
     "leases": "a rental",
     "attempts": "one attempt to rent a machine",
     "stages": "one stage of a rental",
+    "other_costs": "a cost of a night besides its leases",
     "canary": "one test of a machine itself",
     "quality_scores": "a score of lm-eval for a server",
     "search_probes": "one probe of a sweep or search",

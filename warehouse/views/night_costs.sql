@@ -1,4 +1,5 @@
 -- What did each night cost, which share was spent measuring, and what did an accepted measurement cost?
+-- What is kept between nights counts for a day; measuring_share and usd_per_accepted are of the leases.
 CREATE VIEW night_costs AS
 SELECT
     runs.night,
@@ -6,6 +7,11 @@ SELECT
     open_leases,
     attempts,
     usd,
+    usd_volume,
+    usd_bucket,
+    usd_image,
+    usd_traffic,
+    usd + usd_others AS usd_total,
     usd_measuring,
     usd_measuring / nullif(usd, 0) AS measuring_share,
     measurements,
@@ -33,4 +39,15 @@ LEFT JOIN (
     WHERE stage = 'measure'
     GROUP BY night
 ) AS spent ON runs.night = spent.night
+LEFT JOIN (
+    SELECT
+        night,
+        sum(usd) FILTER (item = 'volume') AS usd_volume,
+        sum(usd) FILTER (item = 'bucket') AS usd_bucket,
+        sum(usd) FILTER (item = 'image') AS usd_image,
+        sum(usd) FILTER (item = 'traffic') AS usd_traffic,
+        CASE WHEN count(usd) = count(*) THEN sum(usd) END AS usd_others
+    FROM other_costs
+    GROUP BY night
+) AS others ON runs.night = others.night
 ORDER BY runs.night;

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from bench.cost.invoice import NOT_RECORDED
+from bench.cost.invoice import NOT_BILLED, NOT_RECORDED
 from flows.cli import app
 from infra.bootstrap import ledger_file
 from infra.settings import Settings
@@ -111,3 +111,19 @@ def test_leases_and_what_is_kept_are_told_apart_with_their_sum(rig: Rig) -> None
     assert (both, leases) == pytest.approx((leases + kept, HOURS * 2.59), rel=0.01)
     (page,) = (Settings().data / "reports").glob("costs-*.html")
     assert f"<p>{told.replace('expected', 'Expected')}.</p>" in page.read_text()
+
+
+def test_traffic_is_expected_to_cost_nothing_and_what_is_billed_stands_beside_it(rig: Rig, tmp_path: Path) -> None:
+    (without,) = [row for row in _rows(rig) if row["sort"] == "traffic"]
+    day = f"{rig.clock.now():%Y-%m-%d}"
+    invoice = tmp_path / "invoice.csv"
+    invoice.write_text(
+        "product,group_description,description,hours,start,end,USD,project_name,category\n"
+        f"Bandwidth,,Transfer over the pool,1,{day} 00:00:00 +0000,{day} 01:00:00 +0000,$4.50,,iaas\n"
+    )
+
+    shown = json.loads(_costs(rig, "--json", "--invoice", str(invoice)).stdout)["rows"]
+
+    assert (without["usd"], without["usd_billed"], without["remark"]) == (0.0, None, NOT_BILLED)
+    (traffic,) = [row for row in shown if row["sort"] == "traffic"]
+    assert (traffic["usd"], traffic["usd_billed"], traffic["difference_usd"]) == (0.0, 4.5, 4.5)

@@ -13,7 +13,7 @@ import pytest
 from bench.errors import UsageError
 from catalog.read import read_published
 from tests.warehouse.conftest import NIGHT
-from tests.warehouse.folders import Shape, lease, whole_night
+from tests.warehouse.folders import Shape, lease, whole_night, write_night
 from warehouse.lake.database import BUILDING, DATABASE, build_warehouse, one_night_alone, opened_once
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
@@ -255,3 +255,18 @@ def test_what_a_killed_reader_left_is_deleted_once_nobody_can_be_building_it(tmp
     build_warehouse(tmp_path)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, DATABASE]
+
+
+def test_a_rented_night_costs_its_lease_and_a_day_of_what_its_suite_keeps(tmp_path: Path) -> None:
+    plan = write_night(tmp_path, NIGHT, {"chat": Shape()})
+    model = plan.suite.model.model_copy(update={"cache_volume_gib": 150})
+    rented = plan.model_copy(update={"target": "digitalocean", "suite": plan.suite.model_copy(update={"model": model})})
+    (tmp_path / "runs" / NIGHT / "night.json").write_text(rented.model_dump_json())
+    load_night(tmp_path, NIGHT)
+
+    (found,) = run_sql(
+        tmp_path, "SELECT COLUMNS('^usd(_volume|_bucket|_image|_traffic|_total)?$') FROM night_costs"
+    ).rows
+
+    day = (15.0 / 28, 0.0, 3.0 / 28, 0.0)  # 150 GiB at 0.10 and 50 GB at 0.06 USD a month of 28 days
+    assert found == pytest.approx((lease()["usd"], *day, lease()["usd"] + sum(day)))
