@@ -33,6 +33,17 @@ def test_trtllm_bench_is_read_by_its_paths() -> None:
     assert claim.latency("tpot", "p99") == pytest.approx(report["streaming_metrics"]["tpot_percentiles"]["p99"] / 1e3)
 
 
+@pytest.mark.parametrize("mean", ["avg_input_length", "avg_output_length"])
+def test_a_mean_of_more_tokens_than_a_number_holds_gives_no_total(mean: str) -> None:
+    report = _json("trtllm-bench.json")
+    report["request_info"][mean] = 1e308
+
+    (claim,) = claims_of("report.json", json.dumps(report))
+
+    totals = {"avg_input_length": claim.said.total_input_tokens, "avg_output_length": claim.said.total_output_tokens}
+    assert [name for name, total in totals.items() if total is None] == [mean]
+
+
 def test_two_fields_of_one_number_that_differ_are_named() -> None:
     report = _json("trtllm-bench.json")
     report["streaming_metrics"]["avg_ttft_ms"] *= 2

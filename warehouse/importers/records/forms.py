@@ -1,5 +1,6 @@
 """The tools whose records are read by field name: trtllm-bench, SGLang's offline ones, llama-bench, AIConfigurator."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -119,10 +120,15 @@ def _with_totals(claim: Claim) -> Claim:
         return claim
     totals = replace(
         said,
-        total_input_tokens=None if isl is None else round(isl * count),
-        total_output_tokens=None if osl is None else round(osl * count),
+        total_input_tokens=_total(isl, count),
+        total_output_tokens=_total(osl, count),
     )
     return replace(claim, said=totals)
+
+
+def _total(mean: float | None, count: int) -> int | None:
+    """The tokens of so many requests; None without a mean, or where no number holds them."""
+    return None if mean is None or not math.isfinite(mean * count) else round(mean * count)
 
 
 def _prepared_prediction(values: Values) -> Values:
