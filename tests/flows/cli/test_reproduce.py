@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bench.errors import UsageError
+from bench.errors import NightbenchError, UsageError
 from bench.suite.pins import Lock
 from catalog.read import read_works
 from flows.cli import app
@@ -26,6 +26,27 @@ def test_an_unknown_work_is_refused_with_the_names_of_all() -> None:
 
     assert isinstance(done.exception, UsageError)
     assert "there are: llama-70b-mi300x, amd-throughput" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["000"], "no published work is called '000'; there are: llama-70b-mi300x"),
+        (["llama-4", "--target", "ssh:gpu1"], "--target 'ssh:gpu1' must have the form ssh:user@host"),
+        (["llama-4", "--machine", "b200"], "b200"),
+        (["llama-70b-mi300x", "--machine", "mi300x"], "mi300x"),
+    ],
+)
+def test_wrong_arguments_are_sentences_and_nothing_is_planned_or_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path / "data"))
+
+    done = CliRunner().invoke(app, ["reproduce", *arguments])
+
+    assert isinstance(done.exception, NightbenchError), done.output
+    assert said in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_night_that_costs_is_planned_and_not_run_where_no_person_can_agree(
