@@ -1,4 +1,4 @@
-"""Commands on two machines at once: both are rented or none, they find each other, and the failure of one is a row."""
+"""Commands on two machines at once: both are rented or none, they find each other, and a failure is a row."""
 
 import pytest
 
@@ -44,11 +44,12 @@ def write_scenarios(house: NightFixture, **programs: str) -> None:
 
 @pytest.mark.prefect
 @pytest.mark.usefixtures("prefect_api", "calibrated")
-def test_two_nodes_meet_and_the_death_of_one_ends_the_other_and_is_a_row(house: NightFixture) -> None:
+def test_two_nodes_meet_and_the_death_of_one_and_a_log_without_the_metric_are_rows(house: NightFixture) -> None:
     write_scenarios(
         house,
         meets=MEET.format(port=free_port(), dies="pass"),
         dies=MEET.format(port=free_port(), dies="os.kill(os.getpid(), 9)"),
+        silent="print('step 1 of 1')",
     )
 
     summary = run_nightly(house)
@@ -57,9 +58,14 @@ def test_two_nodes_meet_and_the_death_of_one_ends_the_other_and_is_a_row(house: 
         house.data,
         "SELECT scenario, outcome, value, reason FROM measurements LEFT JOIN command_metrics USING (run_id) ORDER BY 1",
     ).rows
-    assert summary.verdicts == {"accepted": 1, "failed": 1}
-    assert [tuple(row[:3]) for row in rows] == [("dies", "failed", None), ("meets", "measured", 2.0)]
+    assert summary.verdicts == {"accepted": 1, "failed": 2}
+    assert [tuple(row[:3]) for row in rows] == [
+        ("dies", "failed", None),
+        ("meets", "measured", 2.0),
+        ("silent", "failed", None),
+    ]
     assert "node 1 of 2 (127.0.0.1) failed: the command failed with exit code 137" in rows[0][3]
+    assert "matches nothing in the log" in rows[2][3]
     leases = Ledger(house.data / "ledger.sqlite").leases()
     assert len({lease.machine_id for lease in leases}) == len(leases) == 2
     assert house.leftovers() == []
