@@ -10,7 +10,7 @@ from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 from warehouse.lake.query import ask
 from warehouse.suite_report.measured import Measured, NightValues, Value
-from warehouse.suite_report.published import beside, differing_terms_of_command, figure_of_row, why_incomparable
+from warehouse.suite_report.published import beside, differing_terms_of_command, named_figure
 from warehouse.suite_report.shown_terms import stated_of
 
 METRICS = "SELECT run_id, metric, unit, value, samples FROM command_metrics WHERE night = ?"
@@ -60,9 +60,8 @@ def _figure(
     """The published figure of a row, if the table has any figures."""
     if table.published is None:
         return {}
-    figure = figure_of_row(table, row["scenario"], suite.report.sources) if is_first else None
+    figure, different = named_figure(table, row["scenario"], suite.report.sources) if is_first else (None, ())
     ours = Value(row["value"], row["value_low"], row["value_high"])
-    different = why_incomparable(table, row["scenario"])
     if figure is not None and ours.mean is not None:
         different += tuple(differing_terms_of_command(figure, measured, str(row["unit"])))
     return beside(figure, ours, different, measured, table.published_scale)

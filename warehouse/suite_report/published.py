@@ -38,13 +38,20 @@ def find_figure(scenario: Scenario, sources: tuple[str, ...], metric: str) -> Fi
     return found[0] if len(found) == 1 else None
 
 
-def figure_of_row(table: ReportTable, row: str, sources: tuple[str, ...]) -> Figure | None:
-    """The published figure that a table names for one of its rows; None where it names none."""
+def named_figure(table: ReportTable, row: str, sources: tuple[str, ...]) -> tuple[Figure | None, tuple[str, ...]]:
+    """The published figure that a table names for one of its rows, and why a ratio to it means nothing.
+
+    A name that fits no figure, or several, is such a reason: it costs its own row, and not the report.
+    """
     columns = table.figures.get(row)
     if columns is None:
-        return None
+        return None, ()
     others = {name: text for name, text in columns.items() if name not in {METRIC, INCOMPARABLE}}
-    return figure_of_columns(others, sources, columns.get(METRIC) or str(table.published))
+    why = tuple(text for name, text in columns.items() if name == INCOMPARABLE)
+    try:
+        return figure_of_columns(others, sources, columns.get(METRIC) or str(table.published)), why
+    except UsageError as error:
+        return None, (*why, str(error))
 
 
 def figure_of_columns(columns: Mapping[str, str], sources: tuple[str, ...], metric: str) -> Figure:
@@ -58,10 +65,25 @@ def figure_of_columns(columns: Mapping[str, str], sources: tuple[str, ...], metr
 def differing_terms(figure: Figure, scenario: Scenario, measured: Measured) -> Iterator[str]:
     """The terms under which ours and the published figure differ, each with both values.
 
-    A comparison needs the same model, precision, GPUs and lengths; a term that one side does not state is unknown.
+    A comparison needs the same model, precision, GPUs and lengths; a term that one side does not state is unknown. A
+    figure that states none of them is compared with nothing.
     """
+    pairs = _terms(figure, scenario, measured)
+    if all(theirs is None for theirs, _ours in pairs.values()):
+        yield "the source states no terms"
+    yield from _unequal(pairs)
+
+
+def unstated_terms(figure: Figure, scenario: Scenario, measured: Measured) -> tuple[str, ...]:
+    """The terms that the source of a figure does not state, and that we know of ours."""
+    pairs = _terms(figure, scenario, measured)
+    return tuple(name for name, (theirs, ours) in pairs.items() if theirs is None and ours is not None)
+
+
+def _terms(figure: Figure, scenario: Scenario, measured: Measured) -> dict[str, tuple[Any, Any]]:
+    """Each term of a comparison: theirs, and ours."""
     row = figure.row
-    pairs = {
+    return {
         "model": (model_of(row), _model(str(measured.fact("model_source") or "").removeprefix("hf:"))),
         "precision": (precision_of(row.precision or ""), measured.fact("precision")),
         **_gpus(figure, measured),
@@ -69,7 +91,6 @@ def differing_terms(figure: Figure, scenario: Scenario, measured: Measured) -> I
         "osl": (whole(row.osl or ""), measured.fact("osl")),
         "load": (whole(row.concurrency_or_batch or ""), _load_of(scenario, measured)),
     }
-    return _unequal(pairs)
 
 
 def differing_terms_of_command(figure: Figure, measured: Measured, unit: str) -> Iterator[str]:
@@ -103,24 +124,30 @@ def other_terms(figure: Figure, measured: Measured) -> Iterator[str]:
 
 
 def beside(
-    figure: Figure | None, ours: Value, different: tuple[str, ...], measured: Measured, scale: float
+    figure: Figure | None,
+    ours: Value,
+    different: tuple[str, ...],
+    measured: Measured,
+    scale: float,
+    unstated: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """The published figure, its verdict and our ratio to it; no ratio where the terms differ, which are named.
 
-    The interval of the ratio is that of ours: no source states its own.
+    The interval of the ratio is that of ours: no source states its own. Terms that the source leaves out are named too.
     """
     if figure is None:
-        return dict.fromkeys(BESIDE) | {"terms": "no published figure"}
+        return dict.fromkeys(BESIDE) | {"terms": "; ".join(different) or "no published figure"}
     theirs = None if figure.number is None else figure.number * scale
     is_comparable = ours.mean is not None and theirs and not different
     ratios = [one / theirs if is_comparable and theirs and one is not None else None for one in ours.ends]
     known = [*(["not compared"] if different else []), *different]
     known += other_terms(figure, measured) if ours.mean is not None else ()
+    said = "; ".join(known) or ("equal as far as stated" if is_comparable else _why_not(figure, ours))
     return {
         "published": f"{figure.row.value} {figure.row.unit}",
         "published_verdict": figure.verdict,
         **dict(zip(("ratio", "ratio_low", "ratio_high"), ratios, strict=True)),
-        "terms": "; ".join(known) or ("equal as far as stated" if is_comparable else _why_not(figure, ours)),
+        "terms": "; ".join([said, *([f"not stated there: {', '.join(unstated)}"] if unstated else [])]),
     }
 
 
@@ -140,13 +167,8 @@ def beside_row(
     """
     if not table.figures:
         return {}
-    figure = figure_of_row(table, row, sources)
-    return beside(figure, ours, (*why_incomparable(table, row), *terms), Measured("accepted"), table.published_scale)
-
-
-def why_incomparable(table: ReportTable, row: str) -> tuple[str, ...]:
-    """Why the suite says that the figure of a row cannot be compared; () where it says nothing."""
-    return tuple(text for name, text in table.figures.get(row, {}).items() if name == INCOMPARABLE)
+    figure, why = named_figure(table, row, sources)
+    return beside(figure, ours, (*why, *(terms if figure else ())), Measured("accepted"), table.published_scale)
 
 
 def _load_of(scenario: Scenario, measured: Measured) -> int | None:

@@ -8,7 +8,7 @@ from bench.suite.report import ReportTable
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 from warehouse.suite_report.measured import Measured, NightValues
-from warehouse.suite_report.published import beside, differing_terms, figure_of_row, find_figure, why_incomparable
+from warehouse.suite_report.published import beside, differing_terms, find_figure, named_figure, unstated_terms
 from warehouse.suite_report.shown_terms import stated_of, terms_of
 
 NOT_ASKED = "not requested"
@@ -45,12 +45,15 @@ def _beside(suite: Suite, table: ReportTable, scenario: Scenario, measured: Meas
     """The published figure of a scenario, if the table has one."""
     if table.published is None:
         return {}
-    sources = suite.report.sources
-    figure = figure_of_row(table, scenario.name, sources) or find_figure(scenario, sources, table.published)
-    ours = measured.value(table.metrics[0])
-    terms = differing_terms(figure, scenario, measured) if figure is not None and ours.mean is not None else ()
-    different = (*why_incomparable(table, scenario.name), *terms)
-    return beside(figure, ours, different, measured, table.published_scale)
+    sources, ours = suite.report.sources, measured.value(table.metrics[0])
+    figure, different = named_figure(table, scenario.name, sources)
+    if figure is None and not different:
+        figure = find_figure(scenario, sources, table.published)
+    unstated: tuple[str, ...] = ()
+    if figure is not None and ours.mean is not None:
+        different += tuple(differing_terms(figure, scenario, measured))
+        unstated = unstated_terms(figure, scenario, measured)
+    return beside(figure, ours, different, measured, table.published_scale, unstated)
 
 
 def pivot_rows(

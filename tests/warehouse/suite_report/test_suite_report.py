@@ -21,7 +21,7 @@ from warehouse.suite_report.build import build_report
 from warehouse.suite_report.files import write_suite_report
 from warehouse.suite_report.formats import FORMATS
 from warehouse.suite_report.measured import Measured
-from warehouse.suite_report.published import differing_terms, figure_of_columns, figure_of_row, find_figure, other_terms
+from warehouse.suite_report.published import differing_terms, figure_of_columns, find_figure, named_figure, other_terms
 
 SUITES = Path(__file__).parents[3] / "suites"
 NIGHT = "2026-03-01"
@@ -149,7 +149,7 @@ def test_every_training_row_names_its_own_figure_and_an_impossible_one_is_reject
     page, _ = parse_suite_file(SUITES / "amd-mi300x-training.toml")
     sources = page.report.sources
     found = {
-        name: figure_of_row(table, name, sources) for table in page.report.tables for name in table.figures
+        name: named_figure(table, name, sources)[0] for table in page.report.tables for name in table.figures
     }  # fmt: skip
 
     figures = [one for one in found.values() if one is not None]
