@@ -48,6 +48,7 @@ class ReportTable(Frozen):
     """
 
     title: str = Field(min_length=1)  # its heading
+    note: str = ""  # sentences below its heading, such as which terms are guesses
     kind: TableKind = "scenarios"  # what its rows are
     only: str = ""  # the beginning of the names of its scenarios; "": all
     machine: str | None = None  # the name of the suite's machine that its scenarios run on; None: any

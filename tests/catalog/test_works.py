@@ -75,3 +75,35 @@ def test_every_published_table_is_listed_with_its_rows() -> None:
 def _sum(cell: str) -> int:
     """The count that a cell begins with: `36: 0 in ...`, `20 + 10 bars`, `47 (8 throughput)`."""
     return sum(map(int, re.findall(r"\d+", re.split(r"[(:,]", cell)[0])))
+
+
+# The kinds of tables with numbers of a load, whose lengths and counts a reader compares with the source's.
+OF_LOADS = {"scenarios", "levels", "peaks", "variants", "searches"}
+
+
+def test_each_table_of_a_phase_of_the_study_says_which_terms_are_printed_derived_or_a_guess() -> None:
+    study, _ = parse_suite_file(ROOT / "suites" / "mi325x-study.toml")
+    tables = [table for table in study.report.tables if table.kind in OF_LOADS]
+
+    assert [
+        table.title for table in tables if not re.search("are printed|derived from|derived as|guess", table.note)
+    ] == []
+    phases = {one.name.partition("/")[0].partition("@")[0] for one in study.expand()}
+    assert [one for one in phases if not any(one.startswith(table.only) for table in tables if table.only)] == ["sweep"]
+    assert any(table.kind == "searches" for table in tables)
+
+
+def test_the_guessed_version_of_an_image_is_marked_in_the_page_of_works_and_in_each_table_that_has_it() -> None:
+    post, _ = parse_suite_file(ROOT / "suites" / "llama-4-mi300x-h200.toml")
+    guessed = [one.name for one in post.expand() if one.engine.version == "0.8.4"]
+    has_it = [
+        table
+        for table in post.report.tables
+        if table.kind in {"scenarios", "setup", "machine_pair_means"}
+        and any(one.startswith(table.only) for one in guessed)
+    ]
+
+    assert len(guessed) == 2 * 5
+    assert [table.title for table in has_it if "0.8.4" not in table.note or "unverified" not in table.note] == []
+    (chart,) = (one.lacks or "" for one in TABLES if (one.work, one.number) == ("llama-4", "F01"))
+    assert "0.8.4, is unverified" in chart

@@ -104,9 +104,9 @@ def _other_requests(suite: Suite) -> Iterator[str]:
 def _table(suite: Suite, table: ReportTable, values: NightValues) -> Table:
     if table.kind in VIEWS:
         query = sql("SELECT * EXCLUDE (night) FROM {{ view | name }} WHERE night = ? ORDER BY ALL", view=table.kind)
-        return Table(table.title, tuple(run_sql(values.data, query, (values.night,)).dicts()))
+        return Table(table.title, tuple(run_sql(values.data, query, (values.night,)).dicts()), table.note)
     scenarios = [one for one in _asked(suite) if _belongs(one, table)]
-    return Table(table.title, tuple(BUILDERS[table.kind](suite, table, scenarios, values)))
+    return Table(table.title, tuple(BUILDERS[table.kind](suite, table, scenarios, values)), table.note)
 
 
 def _belongs(scenario: Scenario, table: ReportTable) -> bool:

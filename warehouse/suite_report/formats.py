@@ -23,7 +23,7 @@ def to_markdown(report: SuiteReport) -> str:
     for note in report.notes:
         lines += ["", f"Note: {note}."]
     for table in report.tables:
-        lines += ["", f"## {table.title}", "", *_markdown_rows(table)]
+        lines += ["", f"## {table.title}", *(["", f"{table.note}."] if table.note else []), "", *_markdown_rows(table)]
     return "\n".join(lines) + "\n"
 
 
@@ -51,9 +51,14 @@ def to_html(report: SuiteReport) -> str:
     head = Markup("<p>Suite <b>{}</b>, night {} on {}.</p>").format(report.suite, report.night, report.target)
     empty = Markup("<p>The night has no row of this table.</p>")
     tables = joined(
-        section(one.title, table_html([_with_intervals(row) for row in one.rows]) or empty) for one in report.tables
+        section(one.title, _note(one) + (table_html([_with_intervals(row) for row in one.rows]) or empty))
+        for one in report.tables
     )
     return document(report.title, head + notes + tables)
+
+
+def _note(table: Table) -> Markup:
+    return Markup("<p>{}.</p>").format(table.note) if table.note else Markup("")
 
 
 def _with_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,11 +80,13 @@ def to_json(report: SuiteReport) -> str:
 
 
 def to_csv(report: SuiteReport) -> str:
-    """Every cell in a line of its own: table, row from 1, column and value; an unknown value is N/A."""
+    """Every cell in a line of its own: table, row from 1, column and value; row 0 is its note, an unknown value N/A."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(("suite", "night", "table", "row", "column", "value"))
     for table in report.tables:
+        if table.note:
+            writer.writerow((report.suite, report.night, table.title, 0, "note", table.note))
         for number, row in enumerate(table.rows, 1):
             for name, value in row.items():
                 shown = NOT_KNOWN if value is None else value

@@ -79,6 +79,16 @@ def test_keys_of_the_sources_requests_that_differ_from_ours_are_noted(data: Path
     assert note in FORMATS["md"](report)
 
 
+def test_the_note_of_a_table_stands_below_its_heading_in_every_format(data: Path) -> None:
+    report = build_report(data, _with(ReportTable(title="All", note="Lengths are a <guess>")))
+
+    written = {name: write(report) for name, write in FORMATS.items()}
+    assert "## All\n\nLengths are a <guess>.\n\n| scenario" in written["md"]
+    assert "<p>Lengths are a &lt;guess&gt;.</p>" in written["html"]
+    assert json.loads(written["json"])["tables"][0]["note"] == "Lengths are a <guess>"
+    assert list(csv.reader(io.StringIO(written["csv"])))[1][2:] == ["All", "0", "note", "Lengths are a <guess>"]
+
+
 def test_a_scenario_whose_runs_failed_has_no_number_and_the_reason(data: Path) -> None:
     report = build_report(data, _with(ReportTable(title="All"), ReportTable(title="Cost", kind="cost")))
     broken = report.tables[0].rows[2]
