@@ -15,6 +15,7 @@ from bench.audit.arrivals import delay_evidence, offered_evidence
 from bench.audit.cancelled import cancel_evidence, is_cancelled
 from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.images import image_evidence
+from bench.audit.kv_offload import kv_offload_evidence
 from bench.audit.reconcile import cached_diff, reconciled, server_counts
 from bench.audit.repetition import repetition_evidence
 from bench.audit.rules import EVIDENCE_COLUMNS, NIGHT_RULES, NOT_CHECKABLE, Evidence, rule
@@ -65,7 +66,7 @@ def evidence(
     columns |= _endpoint(report)
     columns |= server_counts(report, deltas)
     columns |= reconciled(record, report, deltas)
-    columns |= speculation_evidence(record, deltas)
+    columns |= speculation_evidence(record, deltas) | kv_offload_evidence(record, deltas)
     columns |= repetition_evidence(record, report)
     columns |= answer_form_evidence(record, report)
     columns |= cancel_evidence(record, report, deltas)

@@ -7,6 +7,7 @@ import numpy as np
 from bench import evidence_columns as ev
 from bench.audit.cancelled import is_cancelled
 from bench.audit.rules import Evidence
+from bench.engines.kv_offload import kv_tier_of
 from bench.loadgen.report import LoadReport
 from bench.metrics import Requests, ratio
 from bench.record import RunRecord
@@ -27,8 +28,9 @@ def server_counts(report: LoadReport, deltas: Mapping[str, float] | None) -> Evi
     count = int(good.sum()) + (report.warmup_count or 0)
     served = deltas.get("generation_tokens_total")
     finished = _ended(deltas, "stop", "length")
-    queried = deltas.get("prefix_cache_queries_total")
-    hits = deltas.get("prefix_cache_hits_total")
+    # With its own caching off vLLM still asks the tier behind it.
+    queried = deltas.get("prefix_cache_queries_total") or kv_tier_of(deltas).looked_up
+    hits = _hits(deltas)
     return {
         ev.SERVER_CLIENT_TOKENS_RATIO: ratio(served, output),
         ev.SERVER_CLIENT_PROMPT_RATIO: ratio(deltas.get("prompt_tokens_total"), prompt),
@@ -89,6 +91,12 @@ def _unplanned_hits(report: LoadReport, hits: float | None, queried: float | Non
     return abs(hits - planned) / queried if queried else 0.0
 
 
+def _hits(deltas: Mapping[str, float]) -> float | None:
+    """Tokens out of the device's prefix cache or the tier behind it; None where they are not counted."""
+    hits = deltas.get("prefix_cache_hits_total")
+    return None if hits is None else hits + (kv_tier_of(deltas).hits or 0.0)
+
+
 def planned_hits(report: LoadReport) -> float | None:
     """How many prompt tokens the prompts were made to find in the prefix cache; None: the driver does not say."""
     return 0.0 if report.planned is None else report.planned.cached_tokens
@@ -101,6 +109,6 @@ def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:
 
 
 def cached_diff(report: LoadReport, deltas: Mapping[str, float] | None) -> float | None:
-    """Hits of the prefix cache by the server's counters, less those in its answers."""
-    hits = (deltas or {}).get("prefix_cache_hits_total")
+    """Hits of the prefix cache and its tier by the server's counters, less those in its answers."""
+    hits = _hits(deltas or {})
     return None if hits is None or report.cached_tokens is None else hits - report.cached_tokens

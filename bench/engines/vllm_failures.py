@@ -80,6 +80,13 @@ FAILURES = (
         source=_SEEN,
     ),
     FailureClass(
+        name="config_kv_offload",
+        patterns=(r"CPU Offloading is currently only supported on",),
+        remedy="remove --kv-offloading-size: only GPUs can offload their KV cache",
+        retry="never",
+        source=_SEEN,
+    ),
+    FailureClass(
         name="config_mla",
         patterns=(r"KeyError: 'model\.layers\.\d+\.self_attn\.indexer\.k_cache'",),
         remedy="set --block-size 1 and no KV offload for a model with latent attention",

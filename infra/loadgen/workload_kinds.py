@@ -60,6 +60,17 @@ KINDS: tuple[WorkloadKind, ...] = (
         runs=("tests/flows/test_real_embeddings.py::test_every_prompt_token_is_counted_on_the_real_engine",),
     ),
     WorkloadKind(
+        name="a tier behind the KV cache",
+        keys=("variants", "engine.flags"),
+        engines=("vllm",),
+        metrics=(
+            *("measurements.kv_offload_backend", "measurements.kv_tier_hit_share"),
+            *("measurements.server_kv_tier_load_bytes", "measurements.server_kv_tier_store_bytes"),
+        ),
+        rules=("kv_offload_idle", "prefix_cache_contamination"),
+        runs=("tests/flows/test_real_kv_tier.py::test_the_real_engine_counts_what_it_finds_in_the_tier",),
+    ),
+    WorkloadKind(
         name="images",
         keys=('prompts.kind = "images"', "prompts.width", "prompts.height", "prompts.images"),
         engines=OPENAI_ENGINES,

@@ -7,6 +7,7 @@ from bench.audit.cancelled import cancelled_of, overrun_share
 from bench.audit.images import images_of
 from bench.audit.repetition import repetition_of
 from bench.engines.acceptance import acceptance_of
+from bench.engines.kv_offload import kv_offload_of, kv_tier_of
 from bench.engines.speculation import POSITIONS, speculation_of
 from bench.loadgen.report import LoadReport
 from bench.metrics import ratio
@@ -31,6 +32,23 @@ def speculation_asked(engine: Engine) -> Row:
     }
 
 
+def kv_offload_asked(engine: Engine) -> Row:
+    """The columns of the tier behind the KV cache that the engine's flags ask for; empty without one."""
+    asked = kv_offload_of(engine.flags)
+    return {} if asked is None else {"kv_offload_backend": asked.backend, "kv_offload_gib": asked.gib}
+
+
+def kv_offload(record: RunRecord, deltas: Mapping[str, float] | None) -> Row:
+    """The columns of what the counters show of the tier; empty without one."""
+    if kv_offload_of(record.asked.engine.flags) is None:
+        return {}
+    tier = kv_tier_of(deltas)
+    counts = (tier.looked_up, tier.hits, tier.loaded_bytes, tier.stored_bytes)
+    names = ("queries", "hits", "load_bytes", "store_bytes")
+    whole = {f"server_kv_tier_{name}": None if n is None else int(n) for name, n in zip(names, counts, strict=True)}
+    return {**whole, "kv_tier_hit_share": tier.hit_share}
+
+
 def answers_asked(work: Workload) -> Row:
     """The columns of embeddings, of the adapters that the suite asks for, and of the form of each answer."""
     form = work.answers
@@ -44,7 +62,7 @@ def numbers_of_kinds(record: RunRecord, report: LoadReport, deltas: Mapping[str,
     """The columns of all kinds of workload that the run has."""
     found = speculation(deltas) | repetition(record, report) | answer_validity(record, report)
     found |= cancels(record, report, deltas) | adapters(record, report) | images(record, report, deltas)
-    return found | embeddings(record, report)
+    return found | embeddings(record, report) | kv_offload(record, deltas)
 
 
 def embeddings(record: RunRecord, report: LoadReport) -> Row:

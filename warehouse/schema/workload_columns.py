@@ -9,6 +9,10 @@ SPECULATION_ASKED = (
     Column("spec_tokens_max", "integer", "requested tokens of a draft", "tokens", low=1),
     Column("spec_draft_model", "text", "requested draft model"),
 )
+KV_OFFLOAD_ASKED = (
+    Column("kv_offload_backend", "text", "requested tier behind the KV cache: native, lmcache or a connector's name"),
+    Column("kv_offload_gib", "number", "requested size of that tier; NULL: left to it", "GiB", low=0),
+)
 ANSWERS_ASKED = (
     Column("task", "text", "what requests ask for: embed is a vector of each prompt; NULL: text"),
     Column("adapters", "texts", "LoRA adapters that requests ask for, the most popular first; NULL: none"),
@@ -47,6 +51,14 @@ _IMAGES = (
     Column("server_images_read", "integer", "increase of the server's counter of images that it looked up"),
     Column("image_cache_hit_share", "number", "images that the server had in its cache, over those read", "share"),
 )
+_KV_OFFLOAD = (
+    # No bounds: counters that fell are judged by server_restarted.
+    Column("server_kv_tier_queries", "integer", "prompt tokens that the server looked up in the tier", "tokens"),
+    Column("server_kv_tier_hits", "integer", "of these, tokens that the tier had", "tokens"),
+    Column("kv_tier_hit_share", "number", "tokens that the tier had, over those looked up there", "share"),
+    Column("server_kv_tier_load_bytes", "integer", "bytes that the server loaded from the tier", "bytes"),
+    Column("server_kv_tier_store_bytes", "integer", "bytes that the server stored in the tier", "bytes"),
+)
 _EMBEDDINGS = (
     Column("embedding_dimensions", "integer", "numbers in most vectors; NULL: requests ask for text", low=1),
     Column("input_throughput_tok_per_s", "number", "prompt tokens of embeddings over the window", "tok/s", low=0),
@@ -72,6 +84,15 @@ _REPETITION = (
         "repeated_generation_share", "number", "the same of the time from the first token to the last", "share", low=0
     ),
 )
-WORKLOAD_COLUMNS = (*_ANSWERS, *_ADAPTERS, *_CANCELLED, *_IMAGES, *_EMBEDDINGS, *_SPECULATION, *_REPETITION)
+WORKLOAD_COLUMNS = (
+    *_ANSWERS,
+    *_ADAPTERS,
+    *_CANCELLED,
+    *_IMAGES,
+    *_KV_OFFLOAD,
+    *_EMBEDDINGS,
+    *_SPECULATION,
+    *_REPETITION,
+)
 # Those that have a series of their own and are judged each night: not counts.
 WORKLOAD_METRICS = tuple(column.name for column in WORKLOAD_COLUMNS if column.type == "number")

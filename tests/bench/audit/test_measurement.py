@@ -39,7 +39,7 @@ from tests.bench.builders import (
 # Columns that say of a run that it has a kind of workload with rules of its own.
 KINDS = {
     *("adapters", "answer_form", "cancelled", "client_hosts", "core_speed_share", "images_sent", "is_speculative"),
-    *("embedding_dimensions", "repeated_e2el_p50_ms", "start_other_s"),
+    *("embedding_dimensions", "kv_offload_backend", "repeated_e2el_p50_ms", "start_other_s"),
 }
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
@@ -387,6 +387,16 @@ def _reading_images(read: float, found: float = 0.0) -> Mutation:
     return mutate
 
 
+def _offloading(looked_up: float) -> Mutation:
+    """The same run with a tier behind the KV cache, in which the server looked up so many tokens."""
+
+    def mutate(run: Measured) -> Measured:
+        asked = _starting("--kv-offloading-size", "64")(run)
+        return asked.with_deltas(external_prefix_cache_queries_total=looked_up)
+
+    return mutate
+
+
 def _embedding(odd_share: float) -> Mutation:
     """The same run of embeddings, of which this share is odd."""
 
@@ -427,6 +437,7 @@ CANCELLING = _cancelling(10, 0.0)(STEADY)
 FORMED = _demanding_form(0.95)(STEADY)
 PICTURED = _reading_images(84.0)(STEADY)
 EMBEDDED = _embedding(0.0)(STEADY)
+OFFLOADING = _offloading(64.0)(STEADY)
 REPEATING = _repeating(1.0)(STEADY)
 SHARED = _reporting(client_hosts=2, clock_error_s=1e-6)(STEADY)
 WARNS: list[tuple[str, Measured, Mutation]] = [
@@ -473,6 +484,7 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("numerics_changed_since", STEADY, _answering(before=OTHER_WORDS, after=OTHER_WORDS)),
     ("quality_below", STEADY, _answering(before=_likely(-2.02), after=_likely(-2.02))),
     ("quality_below_tasks", STEADY, _storing(score=0.5)),
+    ("kv_offload_idle", OFFLOADING, _offloading(0.0)),
     ("speculation_idle", SPECULATING, _drafting(0.0, drafts=0.0)),
     ("cached_outputs", REPEATING, _repeating(0.8)),
     ("cancel_ignored", CANCELLING, lambda _run: _cancelling(10, 0.4)(STEADY)),

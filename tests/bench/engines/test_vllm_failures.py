@@ -41,6 +41,7 @@ CONTEXT = (
     "  Value error, User-specified max_model_len (65536) is greater than the derived max_model_len "
     "(max_position_embeddings=32768.0 or model_max_length=None in model's config.json)."
 )
+OFFLOADED = "Exception: CPU Offloading is currently only supported on CUDA-alike and XPU GPUs"
 KILLED = "Worker proc VllmWorker-0 died unexpectedly (exit code: -9), shutting down executor."
 DEAD = (
     "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root "
@@ -93,6 +94,7 @@ CASES = [
     (CAPTURE, "oom_runtime"),
     (PROFILING, "memory_moved"),
     (CONTEXT, "config_len"),
+    (OFFLOADED, "config_kv_offload"),
     (MLA, "config_mla"),
     (FAULT, "gpu_fault"),
     (HANG, "gpu_hang"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.record import RunRecord
 from bench.suite.engine import Engine
 from bench.suite.prompts import Prompts
 from bench.suite.workloads.answer_form import AnswerForm
@@ -23,6 +24,8 @@ from warehouse.rows.workload_results import (
     cancels,
     embeddings,
     images,
+    kv_offload,
+    kv_offload_asked,
     repetition,
     speculation,
 )
@@ -35,6 +38,12 @@ DRAFTS = {
     "spec_decode_num_accepted_tokens_total": 1200.0,
 }
 BY_POSITION = {f"spec_decode_num_accepted_tokens_per_pos_total.{place}": 600.0 - 50 * place for place in range(8)}
+TIER = {
+    "external_prefix_cache_queries_total": 800.0,
+    "external_prefix_cache_hits_total": 200.0,
+    "kv_offload_load_bytes_total": 3e6,
+    "kv_offload_store_bytes_total": 5e6,
+}
 SPECULATING = ("--speculative-config", '{"model": "a/draft", "num_speculative_tokens": 3}')
 
 
@@ -49,6 +58,22 @@ def _night(data: Path, flags: tuple[str, ...], prompts: Prompts) -> Row:
     (data / "runs" / NIGHT / "night.json").write_text(night.model_copy(update={"runs": (run,)}).model_dump_json())
     folder = write_run(data, night, run, Shape(), Told(counters=DRAFTS))
     return run_rows(RunId(NIGHT, scenario.scenario_id, 0), read_run(folder)).measurement
+
+
+def _offloading(record: RunRecord) -> RunRecord:
+    """The same run with a tier behind the KV cache."""
+    engine = record.asked.engine.model_copy(update={"flags": ("--kv-offloading-size", "64")})
+    return record.model_copy(update={"asked": record.asked.model_copy(update={"engine": engine})})
+
+
+def test_a_tier_behind_the_kv_cache_is_counted_where_the_flags_ask_for_one() -> None:
+    record = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED).record
+    offloading = _offloading(record)
+
+    assert list(kv_offload(offloading, TIER).values()) == [800, 200, 3_000_000, 5_000_000, 0.25]
+    assert set(kv_offload(offloading, None).values()) == {None}
+    assert kv_offload_asked(offloading.asked.engine) == {"kv_offload_backend": "native", "kv_offload_gib": 64.0}
+    assert (kv_offload(record, TIER), kv_offload_asked(record.asked.engine)) == ({}, {})
 
 
 def test_every_column_of_a_kind_of_workload_is_written() -> None:
@@ -80,6 +105,7 @@ def test_every_column_of_a_kind_of_workload_is_written() -> None:
     written.append(embeddings(closed.record, replace(closed.report, dimensions=64)))
     read = closed.report.requests.input_tokens.sum() / closed.report.requests.window_s
     assert (written[-1]["embedding_dimensions"], written[-1]["input_throughput_tok_per_s"]) == (64, pytest.approx(read))
+    written.append(kv_offload(_offloading(closed.record), TIER))
     declared = {column.name for column in WORKLOAD_COLUMNS} | {"is_speculative"}
 
     assert {name for row in written for name in row} == declared

@@ -12,6 +12,7 @@ from bench.audit.rules.night.embeddings import EMBEDDING_RULES
 from bench.audit.rules.night.endpoint import ENDPOINT_RULES
 from bench.audit.rules.night.host import HOST_RULES
 from bench.audit.rules.night.images import IMAGE_RULES
+from bench.audit.rules.night.kv_offload import KV_OFFLOAD_RULES
 from bench.audit.rules.night.load import LOAD_RULES
 from bench.audit.rules.night.numbers import NUMBER_RULES
 from bench.audit.rules.night.repetition import REPETITION_RULES
@@ -36,6 +37,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     *ADAPTER_RULES,
     *IMAGE_RULES,
     *EMBEDDING_RULES,
+    *KV_OFFLOAD_RULES,
     *START_RULES,
     *STATISTICS_RULES,
     *CLIENT_RULES,

@@ -1,0 +1,73 @@
+"""A tier behind the KV cache of the real vLLM on CPU: a folder, since only GPUs offload to the memory of their host."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.flows.conftest import NightFixture, run_nightly
+from warehouse.lake.query import run_sql
+
+pytestmark = [
+    pytest.mark.matrix,
+    pytest.mark.timeout(1500),
+    pytest.mark.usefixtures("calibrated", "nights_without_prefect"),
+]
+CONNECTOR = {
+    "kv_connector": "ExampleConnector",
+    "kv_role": "kv_both",
+}
+SUITE = """
+name = "tier"
+repeats = 1
+ready_timeout_s = 600
+run_timeout_s = 600
+
+[machine]
+kind = "local"
+
+[model]
+name = "tiny"
+source = "generated:tiny?seed=0"
+
+[engine]
+version = "0.32.0"
+max_model_len = 2048
+flags = ["--dtype", "bfloat16", "--enforce-eager", "--no-enable-prefix-caching",
+    "--kv-transfer-config", 'CONNECTOR']
+environment = { VLLM_CPU_KVCACHE_SPACE = "1", OMP_NUM_THREADS = "1", TORCHDYNAMO_DISABLE = "1" }
+
+[quality]
+min_duration_s = 0.1
+min_requests_per_slot = 1
+max_other_cpu_share = 1.0
+
+[[scenarios]]
+name = "seen"
+isl = 512
+osl = 8
+concurrency = 2
+request_count = 12
+repeats = 2
+prompts = { seed = 1 }
+"""
+
+
+def test_the_real_engine_counts_what_it_finds_in_the_tier(
+    house: NightFixture, quick_engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_VLLM_EXECUTABLE", str(quick_engine))
+    store = {"kv_connector_extra_config": {"shared_storage_path": str(house.data.parent / "store")}}
+    house.suite.write_text(SUITE.replace("CONNECTOR", json.dumps(CONNECTOR | store)))
+
+    run_nightly(house)
+
+    wanted = "kv_offload_backend, server_kv_tier_queries, server_kv_tier_hits > 0 AS hit, kv_tier_hit_share"
+    found = run_sql(house.data, f"SELECT outcome, reason, {wanted} FROM measurements ORDER BY kv_tier_hit_share").rows
+    assert [tuple(row) for row in found] == [
+        ("measured", None, "ExampleConnector", 6144, False, 0.0),
+        ("measured", None, "ExampleConnector", 6144, True, 0.75),  # whole blocks of 128, and never the last token
+    ]
+    sql = "SELECT code, status FROM findings WHERE code IN ('kv_offload_idle', 'prefix_cache_contamination')"
+    judged = run_sql(house.data, f"{sql} ORDER BY code, status").rows
+    assert [row[1] for row in judged] == ["PASS", "PASS", "FAIL", "PASS"]  # the repeat found what nobody planned
