@@ -12,6 +12,7 @@ from tests.flows.conftest import NightFixture, run_nightly
 from tests.flows.told import read_told
 from tests.flows.told_tables import CELLS, Tables, no_cells, wrong_cells
 from tests.flows.truth_programs import use_truth_programs
+from tests.warehouse.site.test_browser import CHROMIUM, hold
 from warehouse.lake.query import run_sql
 
 pytestmark = [
@@ -54,9 +55,18 @@ def test_each_cell_of_a_works_report_is_what_the_programs_were_told(
     assert [wrong for _count, all_wrong in found.values() for wrong in all_wrong] == []
     told = [table.title for table in shown if table.kind not in MAYBE_NOTHING_TOLD]
     assert [title for title in told if found[title][0] == 0] == []
+    if CHROMIUM is not None:
+        _require_readable(house, night, path)
     # A miniature is compared with no published speed, only with a share of requests.
     compared = {title for title in told for row in rows[title] if row.get("ratio") and row.get("published")}
     assert compared <= {"Totals"}
+
+
+def _require_readable(house: NightFixture, night: str, suite: Path) -> None:
+    """The page of the report in a browser: all is readable, in its window, and loads nothing from elsewhere."""
+    page = house.data / f"{suite.stem}.html"
+    page.write_text(house.call("report", night, "--suite", str(suite), "--format", "html").stdout)
+    hold(page)
 
 
 def _require_measured(house: NightFixture, night: str, planned: list[str]) -> None:
