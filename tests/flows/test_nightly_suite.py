@@ -101,7 +101,9 @@ def _require_bill(team: Team, plan: dict[str, Any]) -> None:
     cold = plan["estimates"]["cold"]
     assert (price, released) == (plan["usd_per_hour"], True)
     assert 0 < usd < cold["usd"] < 10.0
-    assert team.ask("SELECT usd FROM night_costs") == [(usd,)]
+    # With a day of a golden image: 50 GB at 0.06 USD a month of 28 days; no volume, no bucket, and free traffic.
+    costs = team.ask("SELECT usd, usd_volume, usd_bucket, usd_image, usd_traffic, usd_total FROM night_costs")
+    assert costs == [pytest.approx((usd, 0.0, 0.0, 3.0 / 28, 0.0, usd + 3.0 / 28))]
     billed = team.ask("SELECT DISTINCT stage FROM stages ORDER BY stage")
     announced = {one["stage"] for one in cold["stages"]} - {"keep"}  # it is the time between the others
     assert {stage for (stage,) in billed} - {"between stages"} == announced
