@@ -66,7 +66,7 @@ def misses_of_relations(columns: Sequence[Column]) -> list[Miss]:
     found: dict[int, _Relation] = {}
     for target in usable:
         # What explains a number in every row is what it is made of; the others hold by accident where they hold.
-        of_target = list(_relations(target, usable))
+        of_target = [each for each in _relations(target, usable) if not _is_explained(each, columns)]
         least = min((len(each.misses) for each in of_target), default=0)
         for relation in (each for each in of_target if len(each.misses) == least):
             for row in relation.misses:
@@ -90,8 +90,23 @@ def _relations(target: Column, columns: Sequence[Column]) -> Iterator[_Relation]
             for powers in product((1, -1), repeat=count):
                 factors = tuple((each, power) for (each, _), power in zip(group, powers, strict=True))
                 relation = _held(target, factors, own, [logs for _, logs in group], tried)
-                if relation is not None:
+                if relation is not None and (count > 1 or not _is_same(relation)):
                     yield relation
+
+
+def _is_same(relation: _Relation) -> bool:
+    """Two columns that agree in most rows measure two things: nothing was computed."""
+    return relation.factors[0][1] == 1 and abs(relation.log_k) < _TOLERANCE_MIN
+
+
+def _is_explained(relation: _Relation, columns: Sequence[Column]) -> bool:
+    """Whether another column has one number in all rows that hold, and others in those that miss."""
+    inside = [relation.target, *(each for each, _ in relation.factors)]
+    misses = np.isin(np.arange(len(relation.target.values)), relation.misses)
+    holds = np.isfinite(np.array([each.values for each in inside]).sum(axis=0)) & ~misses
+    others = [each.values for each in columns if each is not relation.target]
+    constant = [values for values in others if misses.any() and len(np.unique(values[holds])) == 1]
+    return any(bool((values[misses] != values[holds][0]).all()) for values in constant)
 
 
 _Logs = tuple[Floats, Floats]

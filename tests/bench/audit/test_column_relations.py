@@ -55,3 +55,17 @@ def test_a_rounding_of_a_rounding_is_no_error() -> None:
     each = [7.95, 10.9, 15.25, 17.45, 33.95, 44.0, 47.55]  # 44.0 is half of 88, to which 89.2 may have been rounded
 
     assert _missed(speed=speed, each=each) == []
+
+
+def test_two_columns_that_agree_in_most_rows_are_two_measurements() -> None:
+    hfu = [30.31, 41.25, 38.47, 25.06, 19.18, 44.92, 36.13]
+
+    assert _missed(hfu=hfu, mfu=[*hfu[:4], 14.38, *hfu[5:]]) == []
+
+
+@pytest.mark.parametrize(("nodes", "missed"), [(1, [5]), (2, [])])
+def test_a_column_that_differs_where_a_relation_misses_explains_it(nodes: int, missed: list[int]) -> None:
+    speed = [158.9961, 218.6453, 305.0783, 349.7271, 679.2847, 892.9127, 950.1287]
+    each = [19.87451, 27.33066, 38.13479, 43.71589, 84.91059, 13.95176, 118.7661]  # row 5 is by 64, the others by 8
+
+    assert _missed(speed=speed, nodes=[1, 1, 1, 1, 1, nodes, 1], each=each) == missed
