@@ -53,7 +53,14 @@ def note_of(rule: Rule, row: Mapping[str, Any]) -> str:
     """The arithmetic behind a rule's value, with what the row has of it; empty where the rule has none."""
     if not rule.note:
         return ""
-    return rule.note.format_map({name: "" if value is None else value for name, value in row.items()})
+    return rule.note.format_map({name: _Unknown() if value is None else value for name, value in row.items()})
+
+
+class _Unknown:
+    """What a note shows of a value that the row lacks: nothing, whatever its format."""
+
+    def __format__(self, _spec: str) -> str:
+        return ""
 
 
 def _applies(rule: Rule, row: Mapping[str, Any]) -> bool:
