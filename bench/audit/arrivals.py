@@ -26,8 +26,13 @@ def offered_evidence(work: Workload, report: LoadReport) -> Evidence:
 
 
 def delay_evidence(report: LoadReport) -> Evidence:
-    """The p99 delay from due to sent over the allowed one: 1 ms, or 1 % of the mean time between two sends if more."""
+    """The p99 delay from due to sent over the allowed one: 1 ms, or 1 % of the mean time between two sends if more.
+
+    None of a closed loop, where no request is due.
+    """
     requests, delay_s = report.requests, report.dispatch_delay_p99_s
+    if delay_s is None:
+        return {ev.DISPATCH_DELAY_OVER_ALLOWED: None}
     gap_s = _span_s(requests) / max(len(requests) - 1, 1)
     return {ev.DISPATCH_DELAY_OVER_ALLOWED: ratio(delay_s, max(DELAY_S, GAP_SHARE * gap_s))}
 

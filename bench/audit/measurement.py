@@ -206,10 +206,10 @@ def release(version: str) -> str:
 
 def _steady(record: RunRecord, report: LoadReport) -> Evidence:
     steady = report.steady
-    delay_ms = None if report.dispatch_delay_p99_s is None else report.dispatch_delay_p99_s * 1e3
     found = delay_evidence(report)
     if loop_of(record) in rule.LOOPS:
-        found[ev.REPLAY_LATE_P99_MS] = delay_ms
+        delay_s = report.dispatch_delay_p99_s
+        found[ev.REPLAY_LATE_P99_MS] = None if delay_s is None else delay_s * 1e3
     if steady is None:
         # A client that looks for the window and finds none never had so many requests in flight.
         return found | ({ev.STEADY_LIVE_SHARE: 0.0} if report.tells_steady else {})
