@@ -56,14 +56,16 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
         require_listed,
         require_releases_of,
     )
-    from infra.engines.releases import locked_releases  # noqa: PLC0415
+    from infra.engines.releases import locked_releases, locked_tags, tag_of  # noqa: PLC0415
 
     settings = read_settings()
     data = settings.data.absolute()
     if images is not None:
         listed = read_candidates(images)
+    elif over == "versions":
+        listed = list(locked_tags() if tag_of(good) else locked_releases())
     else:
-        listed = list(locked_releases()) if over == "versions" else known_versions(data)
+        listed = known_versions(data)
     require_listed(listed, (good, bad))
     names = candidates_between(listed, good, bad)
     require_releases_of(names, suite, target, settings)

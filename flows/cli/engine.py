@@ -1,4 +1,4 @@
-"""Commands for releases of the engine: lock another one, build and remove its environment, list all."""
+"""Commands for releases of engines: lock another one, build and remove its environment, list all."""
 
 from typing import Annotated
 
@@ -10,12 +10,14 @@ from flows.show import console
 commands = typer.Typer()
 engine = typer.Typer(
     name="engine",
-    help="Lock, build, list and remove releases of vLLM, so that a suite's `engine.version` can be any of them.",
+    help="Lock, build, list and remove releases of vLLM and llama.cpp, so that a suite's `engine.version` can be any.",
     epilog=examples("nightbench engine list", "nightbench engine list --json"),
     no_args_is_help=True,
 )
 commands.add_typer(engine)
-VersionsArgument = Annotated[list[str], typer.Argument(metavar="VERSION...", help="Releases of vLLM, such as 0.31.0.")]
+VersionsArgument = Annotated[
+    list[str], typer.Argument(metavar="VERSION...", help="Releases of vLLM, such as 0.31.0, or tags of llama.cpp.")
+]
 
 
 @engine.command("lock")
@@ -31,12 +33,17 @@ def lock(versions: VersionsArgument) -> None:
 @engine.command("build")
 def build(versions: VersionsArgument) -> None:
     """Build the environment of each release that has a lock; otherwise its first night does. Equal files are shared."""
-    from infra.engines.releases import lock_of  # noqa: PLC0415
+    from infra.engines.llama_cpp import ensure_llama_cpp  # noqa: PLC0415
+    from infra.engines.releases import lock_of, tag_of  # noqa: PLC0415
     from infra.engines.venv import ensure_engine  # noqa: PLC0415
 
-    settings = read_settings()
-    for locked in [lock_of(version) for version in versions]:
-        console.line(str(ensure_engine(locked, settings.cache, console.progress).vllm))
+    cache = read_settings().cache
+    for version, locked in [(version, lock_of(version)) for version in versions]:
+        if tag_of(version):
+            built = ensure_llama_cpp(cache, console.progress, locked).executable
+        else:
+            built = ensure_engine(locked, cache, console.progress).vllm
+        console.line(str(built))
 
 
 @engine.command("list")
@@ -56,7 +63,7 @@ def list_releases(as_json: JsonFlag = False) -> None:
     if as_json:
         console.print_json(rows)
         return
-    console.table(rows, "releases of vLLM")
+    console.table(rows, "releases of engines")
 
 
 @engine.command("remove")

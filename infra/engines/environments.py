@@ -8,8 +8,9 @@ from pathlib import Path
 
 import psutil
 
-from bench.errors import UsageError
-from infra.engines.releases import FOLDER, locked_releases
+from bench.errors import EngineBuildError, UsageError
+from infra.engines.llama_cpp import llama_cpp_place
+from infra.engines.releases import FOLDER, locked_releases, locked_tags
 from infra.engines.venv import ENVIRONMENTS, LOCK, MARKER, engine_place, is_built
 from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
@@ -19,7 +20,7 @@ UNFINISHED = "unfinished"  # a build that was killed; the next one of its lock s
 
 @dataclass(frozen=True)
 class Release:
-    """One release of vLLM here: its lock, None where the checkout has none, and its environment, None if not built."""
+    """One release here: its lock, None where the checkout has none, and its environment, None where it is not built."""
 
     version: str
     lock: Path | None
@@ -34,7 +35,18 @@ def releases(cache: Path, folder: Path = FOLDER) -> tuple[Release, ...]:
         Release(version, lock, place.folder if is_built(place) else None, is_own=lock == LOCK)
         for version, (lock, place) in places.items()
     )
-    return (*locked, *_without_lock(cache, {place.folder for _, place in places.values()}))
+    others = _without_lock(cache, {place.folder for _, place in places.values()})
+    return (*locked, *others, *_tags(cache, folder))
+
+
+def _tags(cache: Path, folder: Path) -> Iterator[Release]:
+    for tag, lock in locked_tags(folder).items():
+        try:
+            place = llama_cpp_place(cache, lock)
+        except EngineBuildError:  # without a compiler none is built here
+            yield Release(tag, lock, None)
+        else:
+            yield Release(tag, lock, place.folder if place.is_built else None)
 
 
 def _without_lock(cache: Path, known: Collection[Path]) -> Iterator[Release]:
@@ -61,7 +73,7 @@ def remove_release(version: str, cache: Path, say: Say, folder: Path = FOLDER) -
     found = [one.environment for one in built_here if one.version == version and one.environment]
     if not found:
         built = ", ".join(dict.fromkeys(one.version for one in built_here))
-        raise UsageError(f"no environment of vLLM {version} is built here; built are: {built or 'none'}")
+        raise UsageError(f"no environment of {version} is built here; built are: {built or 'none'}")
     for place in found:
         with exclusive_lock(place.with_name(place.name + ".lock"), say, "building the engine"):
             _require_unused(place)

@@ -7,8 +7,8 @@ from bench.engines import llama_cpp, vllm
 from bench.errors import EngineBuildError, NoSpaceError
 from bench.suite.engine import Engine
 from infra.engines.container import ensure_image
-from infra.engines.llama_cpp import ensure_llama_cpp
-from infra.engines.releases import lock_of
+from infra.engines.llama_cpp import SOURCE_LOCK, ensure_llama_cpp
+from infra.engines.releases import lock_of, tag_of
 from infra.engines.server import EngineAt
 from infra.engines.venv import LOCK, ensure_engine
 from infra.reporting import Say
@@ -40,11 +40,16 @@ def own_engine(settings: Settings, say: Say, version: str | None = None) -> Engi
     return EngineAt(built.vllm, built.build, vllm_rs=settings.vllm_rs)
 
 
-def own_llama_cpp(settings: Settings, say: Say, _version: str | None = None) -> EngineAt:
-    """The server of llama.cpp that the settings name, else our own build, which is made if it is missing."""
+def own_llama_cpp(settings: Settings, say: Say, version: str | None = None) -> EngineAt:
+    """The server of llama.cpp that the settings name, else a build of ours, which is made if it is missing.
+
+    It is of the tag that `version` names, else of the sources that this checkout locks. Raises EngineBuildError for a
+    tag that has no lock.
+    """
     if settings.llama_server is not None:
         return EngineAt(settings.llama_server.absolute(), build=None, name=llama_cpp.NAME)
-    built = ensure_llama_cpp(settings.cache, say)
+    lock = lock_of(version) if version is not None and tag_of(version) else SOURCE_LOCK
+    built = ensure_llama_cpp(settings.cache, say, lock)
     return EngineAt(built.executable, built.build, name=llama_cpp.NAME)
 
 

