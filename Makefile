@@ -10,7 +10,7 @@ ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundl
 export UV_SYSTEM_CERTS ?= true
 endif
 
-.PHONY: audit-dependencies sbom help run up test test-all quick docs check lint types format bench peers soak chaos fuzz engine engines spark lock clean
+.PHONY: audit-dependencies sbom help run up test test-all quick docs check lint types format bench peers history soak chaos fuzz engine engines spark lock clean
 .DEFAULT_GOAL := run
 
 help:  ## this list
@@ -94,6 +94,10 @@ fuzz: $(STAMP)  ## arbitrary bytes for every reader of foreign files: SECONDS=12
 PEERS ?=
 peers: $(STAMP)  ## the newest load tools against a server of known times
 	$(BIN)/python -m benchmarks.peers $(PEERS)
+
+# `make history NIGHTS=5` until each release has five nights; stop it and say it again at any time. About a minute a night.
+history: $(STAMP)  ## nights of every release of the engines into a data set: NIGHTS=5
+	$(BIN)/python -m benchmarks.history $(if $(filter command line,$(origin NIGHTS)),$(NIGHTS),5) $(HISTORY)
 
 engine: $(STAMP)  ## build the environment of vLLM on CPU
 	$(BIN)/python -m infra.engines.venv

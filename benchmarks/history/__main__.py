@@ -1,0 +1,64 @@
+"""`python -m benchmarks.history ROUNDS`: measure a history until each release has so many nights, and export it."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from benchmarks.history.collect import build_all, collect, missing_nights
+from benchmarks.history.export import FOLDER, export
+from benchmarks.history.plan import PlannedNight, known_releases, planned
+from benchmarks.recorded import ROOT
+from flows.ending import exit_code_of, handle_stop_signals
+from flows.show import console
+from infra.settings import Settings
+
+
+def main() -> int:
+    """Continue the history of a data folder; the same command goes on where it was stopped."""
+    options = _options()
+    data = options.data.absolute()
+    os.environ["NIGHTBENCH_DATA"] = str(data)
+    nights = planned(options.rounds, known_releases())
+    lacking = missing_nights(data, nights)
+    console.progress(f"{len(nights) - len(lacking)} of {len(nights)} nights are measured")
+    missing = lacking[: options.most]
+    handle_stop_signals(data)
+    try:
+        unbuilt = build_all(missing, Settings(), console.progress)
+        if not options.build_only:
+            _measure(data, missing, unbuilt)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        console.error("stopped; what was measured is kept: run the same command again")
+        return exit_code_of(stop)
+    if not options.build_only and not missing_nights(data, nights):
+        console.line(f"{export(data, FOLDER)} bytes in {FOLDER}")
+    return int(bool(unbuilt))
+
+
+def _measure(data: Path, missing: list[PlannedNight], unbuilt: dict[str, str]) -> None:
+    from flows.end_state import loaded  # noqa: PLC0415 - Prefect, which takes seconds
+    from flows.nightly import nightly  # noqa: PLC0415
+    from flows.show.night_view import night_view  # noqa: PLC0415
+    from flows.temporary_server import temporary_server  # noqa: PLC0415
+
+    def run(suite: Path, begun: str | None) -> str:
+        return loaded(nightly(suite=str(suite), target="local", resume=begun, wait=True)).night
+
+    with night_view(plain=True) as view, view.showing_log(), temporary_server():
+        collect(data, missing, unbuilt, run, console.progress)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.history", description=main.__doc__)
+    parser.add_argument("rounds", type=int, help="nights of each release")
+    parser.add_argument(
+        "--data", type=Path, default=ROOT / "data" / "history", help="data folder; default: data/history"
+    )
+    parser.add_argument("--most", type=int, help="measure at most so many nights now")
+    parser.add_argument("--build-only", action="store_true", help="build the engines and measure nothing")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Measure the nights that a history lacks, one after the other, in this process.
+
+They are runs of the flow that a deployment starts, on a temporary server of Prefect. A deployment's run would start a
+process of its own for each, and the service beside it takes turns with the engine on a computer of two cores.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.errors import BadRunsError, NightbenchError
+from bench.suite.target import LOCAL
+from benchmarks.history.journal import Row, keep_row, read_journal
+from benchmarks.history.plan import SUITES, PlannedNight
+from benchmarks.recorded import git_commit
+from flows.bisect import begun_night
+from infra.engines.install import OWN
+from infra.loadgen.suite_extension import toml_string, write_extension
+from infra.reporting import Say
+from infra.settings import Settings
+from infra.storage import store
+
+Run = Callable[[Path, str | None], str]  # runs the night of a suite, or resumes the one that is named; its name
+
+
+def missing_nights(data: Path, planned: Iterable[PlannedNight]) -> list[PlannedNight]:
+    """What has no row yet, also none of a night that measured nothing."""
+    measured = {row.planned for row in read_journal(data).rows}
+    return [one for one in planned if one not in measured]
+
+
+def build_all(planned: Iterable[PlannedNight], settings: Settings, say: Say) -> dict[str, str]:
+    """Build every engine that is not there yet; why not, by release, of those that cannot be built here."""
+    failed: dict[str, str] = {}
+    for engine, release in dict.fromkeys((one.engine, one.release) for one in planned):
+        try:
+            OWN[engine](settings, say, release)
+        except NightbenchError as error:
+            failed[release] = str(error)
+            say(f"{engine} {release} cannot be built here, its nights measure nothing: {error}")
+    return failed
+
+
+def collect(data: Path, missing: Iterable[PlannedNight], unbuilt: dict[str, str], run: Run, say: Say) -> None:
+    """Measure these nights, each into a row of the journal; what was begun and cut off is resumed."""
+    for planned in missing:
+        known = [row.night for row in read_journal(data).rows if row.night is not None]
+        suite = write_suite(data, planned)
+        began_at, clock = datetime.now(UTC), time.monotonic()
+        night, reason = None, unbuilt.get(planned.release, "")
+        if not reason:
+            night, reason = _measure(data, suite, begun_night(data, suite, LOCAL, known), run)
+        seconds = time.monotonic() - clock
+        row = Row(
+            **vars(planned),
+            night=night,
+            began_at=began_at,
+            wall_s=round(seconds, 1),
+            commit=git_commit(),
+            reason=reason,
+        )
+        keep_row(data, row)
+        say(f"{planned.engine} {planned.release}, round {planned.round}: {night} in {seconds:.0f} s {reason}".rstrip())
+
+
+def write_suite(data: Path, planned: PlannedNight) -> Path:
+    """The miniature suite of a release; all nights of the release have the same."""
+    path = data / "suites" / f"{planned.engine}-{planned.release}.toml"
+    write_extension(path, SUITES[planned.engine], f"\n[engine]\nversion = {toml_string(planned.release)}\n")
+    return path
+
+
+def _measure(data: Path, suite: Path, begun: str | None, run: Run) -> tuple[str | None, str]:
+    """The name of the night and why it measured nothing or only a part."""
+    before = set(store.nights(data))
+    try:
+        return run(suite, begun), ""
+    except BadRunsError as bad:
+        return bad.night, str(bad)
+    except NightbenchError as error:
+        return begun or max(set(store.nights(data)) - before, default=None), str(error)

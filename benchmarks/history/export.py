@@ -1,0 +1,106 @@
+"""Write a history as a small data set: a file a table out of the lake, the journal, and a page that says what it is."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bench.errors import UsageError
+from benchmarks.history.journal import Journal, read_journal
+from benchmarks.history.plan import SEED, SUITES
+from benchmarks.recorded import ROOT
+from infra.engines.releases import release_order
+from nights.durable import make_folder, write_text
+from warehouse.lake.database import open_warehouse
+from warehouse.schema.columns import PARTITION, Table, arrow_schema
+from warehouse.sql import sql
+
+FOLDER = ROOT / "catalog" / "history"
+# What a page or the judge reads; samples of the machine and the judgements of the order in which nights ran are not.
+TABLES: tuple[Table, ...] = ("measurements", "requests", "findings", "leases", "attempts", "stages", "canary")
+BYTES_MAX = 3_000_000
+_TEXT = """# A history of real engines
+
+`make history NIGHTS={rounds}` wrote this folder; do not edit. It holds {nights} nights of {first} to {last}, {minutes}
+minutes in all, of {releases}.
+
+- **Method**: each round measures every release once, and the newest of each engine twice: {aa} A/A nights. The order
+  within a round is drawn at random (seed {seed}), so a host that drifts moves the releases alike. The suites are
+  {suites}.
+- **Nights**: one after the other on one computer, by the flow that a deployment starts, but without the service beside
+  it, which would take turns with the engine on so few cores. `nights.csv` has every night; {failed} measured nothing or
+  only a part, with the reason.
+- **Host**: {host}.
+- **Commits**: {commits}.
+
+The other files are tables of the [warehouse](../../docs/reference/warehouse.md), with the columns of their time and
+without the names of other programs on the host.
+"""
+
+
+def export(data: Path, folder: Path) -> int:
+    """Write the data set of a history and return its bytes; raises UsageError where it has nights of no measurement."""
+    journal = read_journal(data)
+    nights = sorted(row.night for row in journal.rows if row.night is not None)
+    make_folder(folder)
+    with open_warehouse(data) as opened, opened.cursor() as connection:
+        for name in TABLES:
+            columns = pa.schema([pa.field(PARTITION, pa.string()), *arrow_schema(name)])
+            rows = connection.sql(sql("SELECT * FROM {{ table | name }} ORDER BY ALL", table=name)).to_arrow_table()
+            rows = rows.filter(pc.is_in(rows[PARTITION], pa.array(nights)))
+            rows = _without_neighbours(rows.select(columns.names).cast(columns))
+            pq.write_table(rows, folder / f"{name}.parquet", compression="zstd", compression_level=19)
+    write_text(folder / "nights.csv", _as_csv(journal))
+    write_text(folder / "README.md", _page(journal, pq.read_table(folder / "measurements.parquet")))
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    if size > BYTES_MAX:
+        raise UsageError(f"{folder} has {size} bytes, more than {BYTES_MAX}: keep fewer tables")
+    return size
+
+
+def _without_neighbours(rows: pa.Table) -> pa.Table:
+    """The same rows without the names of other programs on the host, and of its kernel only the version."""
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_string(field.type):
+            shown = pc.replace_substring_regex(rows[field.name], r"busiest: [^;]*(; )?", "")
+            shown = pc.replace_substring_regex(shown, r"-.*", "") if field.name == "kernel" else shown
+            rows = rows.set_column(at, field, shown)
+    return rows
+
+
+def _as_csv(journal: Journal) -> str:
+    sink = io.StringIO()
+    writer = csv.DictWriter(sink, list(type(journal.rows[0]).model_fields), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row.model_dump(mode="json") for row in journal.rows)
+    return sink.getvalue()
+
+
+def _page(journal: Journal, measurements: pa.Table) -> str:
+    rows = journal.rows
+    releases = {engine: list(dict.fromkeys(one.release for one in rows if one.engine == engine)) for engine in SUITES}
+    return _TEXT.format(
+        first=min(one.began_at for one in rows).date(),
+        last=max(one.began_at for one in rows).date(),
+        nights=len(rows),
+        aa=sum(one.is_aa for one in rows),
+        failed=sum(bool(one.reason) for one in rows),
+        rounds=max(one.round for one in rows) + 1,
+        seed=SEED,
+        releases="; ".join(
+            f"{engine} {', '.join(sorted(each, key=release_order))}" for engine, each in releases.items() if each
+        ),
+        host="; ".join(sorted(set(_hosts(measurements)))),
+        commits=", ".join(sorted({f"`{one.commit}`" for one in rows})),
+        suites=" and ".join(f"`{path.relative_to(ROOT)}`" for path in SUITES.values()),
+        minutes=round(sum(one.wall_s for one in rows) / 60),
+    )
+
+
+def _hosts(measurements: pa.Table) -> Iterator[str]:
+    for row in measurements.select(["cpu_model", "cpu_count", "kernel"]).to_pylist():
+        yield f"{row['cpu_model']}, {row['cpu_count']} cores, Linux {row['kernel']}"
