@@ -237,6 +237,16 @@ def test_a_table_about_speed_in_words_that_are_not_known_has_its_numbers_named(t
     assert "33" in {each.value for claim in claims for each in claim.not_read}
 
 
+def test_a_remark_in_code_is_no_heading_of_the_table_below() -> None:
+    code = "```python\n# weight-only quantization, shown for INT4\nquantize(model)\n```\n"
+    table = "| Model | Output tok/s |\n|---|---|\n| Llama-3.1-8B | 120 |\n"
+
+    (claim,) = claims_of("report.md", f"# Speed\n\n{code}\n{table}")
+    (below,) = claims_of("report.md", f"# Speed\n\n```pip install it```\n\n## In FP8\n\n{table}")
+
+    assert (claim.asked.precision, below.asked.precision) == (None, "fp8")
+
+
 def test_a_command_above_a_table_is_not_its_caption() -> None:
     text = "# Speed\n```\n./bench -p llama-fp16.bin\n```\n|Model|Output tok/s|\n|-|-|\n|Llama-3.1-8B|33|\n"
 

@@ -20,6 +20,7 @@ from warehouse.importers.statements.logs import captures, logs
 from warehouse.importers.statements.prose import without_tags
 from warehouse.importers.statements.recompute import with_sentences
 from warehouse.importers.statements.stated import TEXT_MAX, Stated
+from warehouse.importers.tables.report import is_fence
 from warehouse.importers.tables.workbook import is_workbook
 
 _BESIDE = (".log", ".txt", ".sh")
@@ -63,7 +64,7 @@ def _of_parts(document: Document, claims: Iterator[Claim]) -> Iterator[Claim]:
     if not found:
         yield from claims
         return
-    starts = [at for at, line in enumerate(document.text.splitlines(), start=1) if _HEADING.search(line)]
+    starts = list(_headings(document.text))
     parts: dict[int, list[Stated]] = defaultdict(list)
     for each in found:
         parts[_part(starts, each.where)].append(each)
@@ -75,6 +76,16 @@ def _of_parts(document: Document, claims: Iterator[Claim]) -> Iterator[Claim]:
         for at, claim in zip(own, _joined([read[at] for at in own], parts.get(part, [])), strict=True):
             read[at] = claim
     yield from read
+
+
+def _headings(text: str) -> Iterator[int]:
+    """The lines with a heading; `# a remark` in a block of code is none."""
+    is_code = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if is_fence(line):
+            is_code = not is_code
+        elif not is_code and _HEADING.search(line):
+            yield number
 
 
 def _is_page(document: Document) -> bool:

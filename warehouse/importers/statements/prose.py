@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
+from warehouse.importers.tables.report import is_fence
+
 _TAG = re.compile(r"<[/!a-zA-Z][^<>]{0,2000}>")
-_FENCE = ("```", "~~~")
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z*`\d])")
 _LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,500}\)")
 _MARKS = re.compile(r"[*`]|(?<!\w)_|_(?!\w)")
@@ -54,9 +55,9 @@ def _prose(text: str) -> Iterator[tuple[int, str]]:
     is_code = False
     for number, line in enumerate(without_tags(_without(text, "table")).splitlines(), start=1):
         stripped = line.strip()
-        if stripped.startswith(_FENCE):
+        if is_fence(line):
             is_code = not is_code
-        if is_code or not stripped or stripped.startswith(("#", "|", *_FENCE)) or stripped.count("|") > 1:
+        if is_code or not stripped or stripped.startswith(("#", "|", "```", "~~~")) or stripped.count("|") > 1:
             yield number, ""
             continue
         if stripped.startswith(("- ", "* ", "+ ", ">")):

@@ -9,6 +9,7 @@ from warehouse.importers.tables.table import CellCount, Row, Table, table_of
 _BAR = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")  # the line below a Markdown header
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_FENCE = re.compile(r"\s*(?:```[^`]*|~~~.*)$")  # with code behind it, `` ```x``` `` is text
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _MARKS = re.compile(r"\*{1,3}(?=\S)(.+?)(?<=\S)\*{1,3}|`([^`]*)`")
 _TAGS = re.compile(r"<[^<>]{0,200}>")
@@ -19,6 +20,11 @@ def tables_of_report(name: str, text: str) -> list[Table]:
     """Every table of a text, in order; those in tags behind those with bars."""
     found = list(_with_bars(name, text))
     return [*found, *tables_of_page(name, text)] if "<table" in text.lower() else found
+
+
+def is_fence(line: str) -> bool:
+    """Whether a block of code begins or ends at this line of Markdown."""
+    return _FENCE.match(line) is not None
 
 
 def has_bars(lines: Sequence[str]) -> bool:
@@ -46,12 +52,12 @@ def _with_bars(name: str, text: str) -> Iterator[Table]:
                 yield table
             caption = ""
             continue
-        title = _HEADING.match(line) if len(line) < _LONG else None
+        title = _HEADING.match(line) if len(line) < _LONG and not is_code else None  # `#` in code is a remark
         if title:
             level = len(title[1])
             headings = {own: text for own, text in headings.items() if own < level} | {level: _plain(title[2])}
             caption = ""
-        elif line.lstrip().startswith(("```", "~~~")):
+        elif is_fence(line):
             is_code = not is_code
         elif line.strip() and len(line) < _LONG and not is_code and not line.lstrip().startswith("<"):
             caption = _plain(line)  # a command in a block of code is of something else

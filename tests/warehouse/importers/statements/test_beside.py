@@ -38,6 +38,12 @@ def test_a_command_of_another_part_of_the_page_says_nothing_of_the_table() -> No
     assert conflicts(page(4, 4, command_in="B")) == []
 
 
+def test_a_remark_in_a_block_of_code_begins_no_part_of_the_page() -> None:
+    commented = page(4, 4).replace("```\nvllm", "```bash\n# start it\nvllm").replace("8192\n```", "8192\n# done\n```")
+
+    assert len(conflicts(commented)) == 2
+
+
 def test_what_the_rows_leave_open_is_filled_in() -> None:
     first, _ = claims_of("page.md", page(8, 8))
 
