@@ -95,3 +95,12 @@ def test_sums_that_fit_in_no_row_are_of_parts_that_the_table_does_not_show() -> 
 
     assert [[line.names[0] for line in claim.budget] for claim in claims] == [["memory_weights"]] * 3
     assert [each.name for each in claims[0].not_read] == ["KV cache (GB)", "Used (GB)"]
+
+
+def test_weights_that_are_counted_are_no_memory() -> None:
+    head = "| Model | Weights (B) | Active (B) | Output tok/s | Memory (MiB) |\n|---|---|---|---|---|\n"
+
+    claims = claims_of("report.md", f"# Speed\n\n{head}| Llama 2 7B Q4_0 | 7 | 7 | 50.1 | 4096 |\n")
+
+    assert alarms(claims) == []
+    assert {each.name for each in claims[0].not_read} >= {"Weights (B)", "Active (B)"}

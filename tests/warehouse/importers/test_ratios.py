@@ -31,3 +31,9 @@ def test_a_percent_of_the_first_row_is_computed_in_a_long_table_too(wrong: str, 
     ]
 
     assert _named("| Batch | Input | Output tok/s | Change % |", rows) == count
+
+
+def test_a_duration_is_no_ratio_of_the_columns_whose_words_it_has() -> None:
+    header = "| Engine | Duration (s) | Req/s | Total Tok/s |"
+
+    assert _named(header, ["vLLM | 155.97 | 0.41 | 186.35", "llama.cpp | 79.95 | 0.45 | 83.60"]) == 0

@@ -16,8 +16,8 @@ from warehouse.importers.tables.cells import is_summary
 from warehouse.importers.tables.table import Table
 
 _RATIO = re.compile(
-    r"speed-?up|\bvs\b|versus|ratio|improvement|faster|slower|gain|uplift|\bdelta\b|Δ|δ|change|difference|\bdiff\b|scaling"
-    r"|relative|efficiency",
+    r"speed[- ]?ups?|(?:\b|_)(?:vs|versus|ratios?|improvements?|faster|slower|gains?|uplift|delta|changes?|differences?|diff"
+    r"|scaling|relative|efficiency)(?:\b|_)|Δ|δ",  # `Duration` has no ratio
     re.IGNORECASE,
 )
 _ROWS_MIN, _MATCHED_MIN = 3, 2

@@ -21,6 +21,7 @@ _UNIT = re.compile(r"(?<![a-z])([GMT]i?B|%)(?![a-z])", re.IGNORECASE)
 _NUMBER = re.compile(r"(?P<about>[~≈])?\s*(?P<number>[-+−]?\s*\d[\d,]*(?:\.(?P<decimals>\d+))?)")  # noqa: RUF001 - as printed
 _BEHIND = re.compile(r"\s*(?:\([^()]*\)|/ ?gpu|per gpu)\s*$", re.IGNORECASE)
 _BRACKETS = re.compile(r"[(\[][^()\[\]]*[)\]]")
+_COUNTED = re.compile(r"[(\[]\s*(?:[bm]|bn|billions?|millions?|#|counts?|bits?|param(?:eter)?s?)\s*[)\]]", re.IGNORECASE)
 _PLAIN = re.compile(r"[^a-z0-9+/]+")
 _PASSED_OVER = frozenset(
     {"size", "memory", "vram", "gpu", "est", "estimated", "approx", "usage", "per", "each", "total"}
@@ -84,7 +85,12 @@ def _without_hidden_parts(budgets: list[Budget]) -> list[Budget]:
 
 @lru_cache(maxsize=4096)
 def part_of(name: str) -> Part | None:
-    """The part of a budget that these words name, whatever model, precision or load they state beside."""
+    """The part of a budget that these words name, whatever model, precision or load they state beside.
+
+    None for one that counts and does not weigh: `Weights (B)` are billions of parameters.
+    """
+    if _COUNTED.search(name):
+        return None
     plain = _words(_UNIT.sub(" ", _BRACKETS.sub(" ", name)))
     found = _parts().get(plain) or _parts().get(_shortened(plain))
     if found is None and plain:
