@@ -104,3 +104,10 @@ def test_weights_that_are_counted_are_no_memory() -> None:
 
     assert alarms(claims) == []
     assert {each.name for each in claims[0].not_read} >= {"Weights (B)", "Active (B)"}
+
+
+def test_a_part_whose_cell_is_no_number_says_nothing_of_the_other_parts() -> None:
+    head = "| weight | activation | checkpoint size (GB) |\n|---|---|---|\n"
+    table = f"{head}| bfloat16 | bfloat16 | 16.1 |\n| int8_rowwise | bfloat16 | 9.1 |\n"
+
+    assert alarms(claims_of("report.md", f"# Sizes\n\nAll for `meta-llama/Llama-3.1-8B`.\n\n{table}")) == []

@@ -21,7 +21,9 @@ _UNIT = re.compile(r"(?<![a-z])([GMT]i?B|%)(?![a-z])", re.IGNORECASE)
 _NUMBER = re.compile(r"(?P<about>[~≈])?\s*(?P<number>[-+−]?\s*\d[\d,]*(?:\.(?P<decimals>\d+))?)")  # noqa: RUF001 - as printed
 _BEHIND = re.compile(r"\s*(?:\([^()]*\)|/ ?gpu|per gpu)\s*$", re.IGNORECASE)
 _BRACKETS = re.compile(r"[(\[][^()\[\]]*[)\]]")
-_COUNTED = re.compile(r"[(\[]\s*(?:[bm]|bn|billions?|millions?|#|counts?|bits?|param(?:eter)?s?)\s*[)\]]", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"[(\[]\s*(?:[bm]|bn|billions?|millions?|#|counts?|bits?|param(?:eter)?s?)\s*[)\]]", re.IGNORECASE
+)
 _PLAIN = re.compile(r"[^a-z0-9+/]+")
 _PASSED_OVER = frozenset(
     {"size", "memory", "vram", "gpu", "est", "estimated", "approx", "usage", "per", "each", "total"}
@@ -156,7 +158,7 @@ def _budget(
             of_whole = _OF_WHOLE.search(name)
             whole_of = _entry("capacity", of_whole[0], of_whole[1], ()) if of_whole and part == "free" else None
             entries += [whole_of] if whole_of else []
-        stated = {**facets_of(f"{name} {cell}")[0], **stated}
+            stated = {**facets_of(f"{name} {cell}")[0], **stated}
     words = " ".join((*stated.values(), *(name for _, name, _, _ in labels)))
     lines = tuple(lines_of(entries, known_of(stated, words), is_complete=is_complete))
     return Budget(title, lines, cells) if lines else None
