@@ -33,6 +33,89 @@ def test_a_percent_of_the_first_row_is_computed_in_a_long_table_too(wrong: str, 
     assert _named("| Batch | Input | Output tok/s | Change % |", rows) == count
 
 
+OF_TWO_COLUMNS = """# Kernels
+
+| Model | Baseline | Ours | Speedup |
+|-|-|-|-|
+| A | 10.0 | 13.0 | 1.30x |
+| B | 20.0 | 25.0 | 1.25x |
+| C | 30.0 | 36.0 | {} |
+"""
+OVER_THE_ROW_WITHOUT_A_CHANGE = """# Kernels
+
+| Implementation | Wall | Wall vs reference |
+|-|-|-|
+| reference | 12.4 | - |
+| fused | 8.3 | {} |
+"""
+OVER_THE_BASE_OF_EACH_GROUP = """# Kernels
+
+| Model | Kernel | Score | Speedup |
+|-|-|-|-|
+| A | old | 10.0 | 1.0x |
+| A | new | 30.0 | 3.0x |
+| B | old | 25.0 | 1.0x |
+| B | new | 75.0 | 3.0x |
+| C | old | 20.0 | 1.0x |
+| C | new | 50.0 | {} |
+"""
+OF_RATES_AND_LATENCIES = """# On H100
+
+| Metric | vLLM | SGLang | Speedup |
+|-|-|-|-|
+| Output tok/s | 2,400 | 2,600 | 1.08x |
+| Mean TTFT (ms) | 95 | 80 | 1.19x |
+| Mean TPOT (ms) | 10.0 | 5.0 | {} |
+"""
+OF_TWO_ROWS = """# Speed
+
+| Engine | Llama-8B | Qwen-7B |
+|-|-|-|
+| HF | 100 | 110 |
+| vLLM | 250 | 220 |
+| Speedup | 2.5x | {} |
+"""
+OF_A_SCRIPT = """config,wall_clock,baseline_wall_clock,speedup
+a,10,13,1.3
+b,10,12,1.2
+c,10,14,{}
+d,20,28,1.4
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "right", "wrong", "said"),
+    [
+        (OF_TWO_COLUMNS, "1.20x", "1.80x", "Speedup is 1.8, but 36 / 30 = 1.2 (Ours over Baseline)"),
+        (OVER_THE_ROW_WITHOUT_A_CHANGE, "1.49x", "1.9x", "Wall vs reference is 1.9, but 12.4 / 8.3 = 1.494 (Wall)"),
+        (OVER_THE_BASE_OF_EACH_GROUP, "2.5x", "5.0x", "Speedup is 5, but 50 / 20 = 2.5 (Score)"),
+        (OF_RATES_AND_LATENCIES, "2.00x", "1.50x", "Speedup is 1.5, but 10 / 5 = 2 (vLLM over SGLang)"),
+        (OF_TWO_ROWS, "2.0x", "3.0x", "Speedup is 3, but 220 / 110 = 2 (vLLM over HF)"),
+        (OF_A_SCRIPT, "1.4", "1.9", "speedup is 1.9, but 14 / 10 = 1.4 (baseline_wall_clock over wall_clock)"),
+    ],
+)
+def test_a_stated_ratio_is_computed_whatever_it_is_of(table: str, right: str, wrong: str, said: str) -> None:
+    name = "report.md" if "|" in table else "sweep.csv"
+
+    assert [alarm for alarm in alarms(claims_of(name, table.format(right))) if alarm.startswith("FAIL")] == []
+    (alarm,) = [each for each in alarms(claims_of(name, table.format(wrong))) if each.startswith("FAIL")]
+    assert alarm.startswith("FAIL table_arithmetic")
+    assert alarm.endswith(said)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["A | 71.2 | 1.0x", "B | 70.9 | 1.9x", "C | 70.1 | 2.6x"],  # of a speed that the table does not print
+        ["A | 10.0 | 1.4x", "B | 20.0 | 1.6x", "C | 30.0 | 1.9x"],  # over a base that it does not print
+    ],
+)
+def test_a_ratio_of_numbers_that_are_not_printed_is_not_doubted(rows: list[str]) -> None:
+    text = "\n".join(["# Quality", "| Model | Score | Speedup |", "|-|-|-|", *(f"| {row} |" for row in rows), ""])
+
+    assert alarms(claims_of("report.md", text)) == []
+
+
 def test_a_duration_is_no_ratio_of_the_columns_whose_words_it_has() -> None:
     header = "| Engine | Duration (s) | Req/s | Total Tok/s |"
 

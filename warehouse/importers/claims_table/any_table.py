@@ -20,6 +20,7 @@ from warehouse.importers.claims_table.described import claims_without_metric, ha
 from warehouse.importers.claims_table.facets import llama_test
 from warehouse.importers.claims_table.facts import wrong_facts
 from warehouse.importers.claims_table.plan import LONG, Measure, Plan, plan_of
+from warehouse.importers.claims_table.ratios import states_ratio
 from warehouse.importers.claims_table.table import Numbered, claims_of_rows, without_rows
 from warehouse.importers.claims_table.vocabulary import OF_UNIT, column_of
 from warehouse.importers.claims_table.words import names_speed
@@ -41,7 +42,11 @@ def _recognises(document: Document) -> bool:
     except UnreadableResultError:
         return False
     return any(
-        _is_of_results(plan) or _is_about_speed(plan.table) or budgets_of(plan, of_table(plan)) for plan in plans
+        _is_of_results(plan)
+        or _is_about_speed(plan.table)
+        or states_ratio(plan.table)
+        or budgets_of(plan, of_table(plan))
+        for plan in plans
     )
 
 
@@ -172,9 +177,10 @@ class _Reading:
                 yield replace(each, value=row.cells[at])
 
     def _summary(self, down: int, row: Row) -> Claim:
-        """A row of totals or means: no measurement; its numbers are held against the other rows."""
+        """A row of totals, means or ratios: no measurement; its numbers are held against the other rows."""
         header = self.plan.table.header
-        why = f"the row {row.cells[0]!r} sums up other rows, and is held against them"
+        does = "sums up" if is_summary(row) else "compares"
+        why = f"the row {row.cells[0]!r} {does} other rows, and is held against them"
         cells = [NotRead("value", header[at], cell, why) for at, cell in enumerate(row.cells) if has_digit(cell)]
         lineage = self.format.lineage(self.document, f"line {row.line}")
         claim = Claim(lineage, label=row.cells[0], not_read=tuple(cells), required=self.format.required)

@@ -1,8 +1,6 @@
 """What a table says of itself: its totals, means and ratios against the numbers that they are made of."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from collections.abc import Iterator, Sequence
 from math import isnan
 from statistics import fmean, geometric_mean, harmonic_mean, median, pstdev, stdev
 
@@ -10,19 +8,13 @@ import numpy as np
 
 from bench.audit.column_relations import APART_MIN, Column, Miss, misses_of_relations
 from bench.audit.evidence.rounding import half_unit
+from warehouse.importers.claims_table.ratios import RATIO, misses_of_ratios
 from warehouse.importers.claims_table.vocabulary import column_of
 from warehouse.importers.parsing.printed import read_quantity
 from warehouse.importers.tables.cells import is_summary
-from warehouse.importers.tables.table import Table
+from warehouse.importers.tables.table import Row, Table
 
-_RATIO = re.compile(
-    r"speed[- ]?ups?|(?:\b|_)(?:vs|versus|ratios?|improvements?|faster|slower|gains?|uplift|delta|changes?|differences?|diff"
-    r"|scaling|relative|efficiency)(?:\b|_)|Δ|δ",  # `Duration` has no ratio
-    re.IGNORECASE,
-)
-_ROWS_MIN, _MATCHED_MIN = 3, 2
-_NUMBERS_MAX = 200  # columns times rows beyond which pairs of columns are not tried
-_PERCENT = 100.0
+_COMPARED_MAX = 60  # rows of a table that is read on its side too
 
 
 def misses_of(table: Table) -> list[Miss]:
@@ -30,8 +22,24 @@ def misses_of(table: Table) -> list[Miss]:
     summaries = [at for at, row in enumerate(table.rows) if is_summary(row)]
     columns = [_column(table, at) for at in range(len(table.header))]
     plain = [_without(each, summaries) for each in columns if np.isfinite(each.values).any()]
-    found = [*_summaries(table, columns, summaries), *_ratios(table, plain), *misses_of_relations(plain)]
+    found = [*_summaries(table, columns, summaries), *misses_of_ratios(table, plain), *_of_compared_rows(table)]
+    found += misses_of_relations(plain)
     return list({(miss.row, miss.column): miss for miss in reversed(found)}.values())[::-1]
+
+
+def _of_compared_rows(table: Table) -> Iterator[Miss]:
+    """The same for rows that are named as ratios of others, `Speedup | 2.5x | 3.0x`: of the table on its side."""
+    names = [row.cells[0] for row in table.rows]
+    if len(names) > _COMPARED_MAX or not any(RATIO.search(name) for name in names):
+        return
+    turned = tuple(
+        Row(table.rows[0].line, (title, *(row.cells[at] for row in table.rows)))
+        for at, title in enumerate(table.header[1:], start=1)
+    )
+    side = Table((table.header[0], *names), turned)
+    columns = [_column(side, at) for at in range(1, len(side.header))]
+    for miss in misses_of_ratios(side, [each for each in columns if np.isfinite(each.values).any()]):
+        yield Miss(miss.column - 1, miss.row + 1, miss.arithmetic)
 
 
 def _column(table: Table, at: int) -> Column:
@@ -107,109 +115,3 @@ def _summed(word: str, parts: np.ndarray) -> list[tuple[str, float]]:
     if min(values) > 0:
         means += [("geometric mean", geometric_mean(values)), ("harmonic mean", harmonic_mean(values))]
     return means
-
-
-_Form = tuple[str, int, int, bool]  # how a ratio is made of two columns, and whether it is printed as a share
-
-
-def _ratios(table: Table, columns: Sequence[Column]) -> Iterator[Miss]:
-    """Numbers of columns that are named as ratios: one is found that gives all but one or a few of them."""
-    by_place = {each.at: each for each in columns}
-    has_pairs = len(columns) * len(table.rows) <= _NUMBERS_MAX
-    for ratio in columns:
-        if not _RATIO.search(ratio.name):
-            continue
-        rest = [each for each in columns if each.at != ratio.at and not _RATIO.search(each.name)]
-        is_percent = _is_percent(table, ratio.at)
-        forms = [form for form in _forms(rest, is_percent=is_percent) if has_pairs or form[0] == "down"]
-        yield from _of_ratio(ratio, forms, is_percent, by_place)
-
-
-def _is_percent(table: Table, at: int) -> bool:
-    return "%" in table.header[at] or any("%" in row.cells[at] for row in table.rows)
-
-
-def _of_ratio(
-    ratio: Column,
-    tried: Sequence[_Form],
-    is_percent: bool,
-    by_place: Mapping[int, Column],
-) -> Iterator[Miss]:
-    rows = [int(row) for row in np.flatnonzero(np.isfinite(ratio.values))]
-    if not rows:
-        return
-    forms = {form: _given(form, by_place, rows, is_percent=is_percent) for form in tried}
-    named = [form for form in forms if form[0] != "down" and _names_both(ratio.name, form, by_place)]
-    best: tuple[int, _Form, list[int]] | None = None
-    for form, given in forms.items():
-        off = [row for row in rows if not _is_near(ratio, row, given.get(row))]
-        fits = [row for row in rows if row not in off]
-        same = (_PERCENT if is_percent else 1.0) if form[3] else 0.0
-        told = [row for row in fits if abs(float(ratio.values[row]) - same) > APART_MIN]
-        if len(told) >= _MATCHED_MIN and len(off) <= max(1, len(rows) // 4) and (best is None or len(off) < best[0]):
-            best = (len(off), form, off)
-    if best is None and len(named) >= 1 and len(rows) < _ROWS_MIN:
-        of_named = {form: [row for row in rows if not _is_near(ratio, row, forms[form].get(row))] for form in named}
-        form = min(of_named, key=lambda each: len(of_named[each]))
-        best = (len(of_named[form]), form, of_named[form])
-    for row in best[2] if best else ():
-        expected = forms[best[1]].get(row) if best else None
-        if expected is not None and best is not None and not _is_near(ratio, row, expected, APART_MIN):
-            yield Miss(row, ratio.at, _ratio_line(ratio, row, best[1], by_place, expected))
-
-
-def _forms(rest: Sequence[Column], *, is_percent: bool) -> Iterator[_Form]:
-    """Percents are of one kind down a column: 13 % more, or 113 % of it."""
-    for is_share in (False, True) if is_percent else (True,):
-        for one, other in permutations(rest, 2):
-            yield "across", one.at, other.at, is_share
-        for each in rest:
-            yield "down", each.at, 1, is_share
-            yield "down", each.at, -1, is_share
-    yield from (("less", one.at, other.at, False) for one, other in permutations(rest, 2))
-
-
-def _given(form: _Form, columns: Mapping[int, Column], rows: Sequence[int], *, is_percent: bool) -> dict[int, float]:
-    """What this form gives in each row, as a factor or in percent; `less` is how much less, `across` how much more."""
-    kind, first, second, is_share = form
-    values = columns[first].values
-    found: dict[int, float] = {}
-    for row in rows:
-        if kind == "down":
-            base, own = float(values[rows[0]]), float(values[row])
-            over, under = (own, base) if second == 1 else (base, own)
-        else:
-            over, under = float(values[row]), float(columns[second].values[row])
-        if np.isfinite(over) and np.isfinite(under) and under:
-            share = over / under
-            shown = 1 - share if kind == "less" else share if is_share else share - 1
-            found[row] = shown * _PERCENT if is_percent else shown
-    return found
-
-
-def _is_near(ratio: Column, row: int, expected: float | None, more: float = 0.0) -> bool:
-    if expected is None:
-        return False
-    stated = float(ratio.values[row])
-    return abs(expected - stated) <= 1.05 * float(ratio.halves[row]) + 0.005 * abs(expected) + more * max(
-        abs(expected), abs(stated)
-    )
-
-
-def _names_both(name: str, form: _Form, columns: Mapping[int, Column]) -> bool:
-    words = set(re.findall(r"[a-z0-9]+", name.lower()))
-    return all(words & set(re.findall(r"[a-z0-9]+", columns[at].name.lower())) for at in form[1:3])
-
-
-def _ratio_line(ratio: Column, row: int, form: _Form, columns: Mapping[int, Column], expected: float) -> str:
-    kind, first, second, _ = form
-    if kind == "down":
-        base, own = columns[first].values[np.isfinite(columns[first].values)][0], columns[first].values[row]
-        over, under = (own, base) if second == 1 else (base, own)
-        of_what = columns[first].name
-    else:
-        over, under = columns[first].values[row], columns[second].values[row]
-        of_what = f"{columns[first].name} over {columns[second].name}"
-    quotient = f"{over:g} / {under:g} = {over / under:.4g} ({of_what})"
-    shown = f"{ratio.name} is {ratio.values[row]:g}, but {quotient}"
-    return shown if f"{expected:.4g}" == f"{over / under:.4g}" else f"{shown}, which is {expected:.4g} so written"

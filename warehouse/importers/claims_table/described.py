@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bench.audit.claim import Claim, NotRead, Remark
+from warehouse.importers.claims_table.arithmetic import misses_of
 from warehouse.importers.claims_table.budgets import Place, budgets_of
 from warehouse.importers.claims_table.facets import facets_of
 from warehouse.importers.claims_table.facts import wrong_facts
@@ -18,7 +19,8 @@ _OF_TABLE = ("gpu", "model", "precision", "isl", "osl", "tp", "gpu_count")
 def claims_without_metric(document: Document, this: Format, at: int, plan: Plan) -> Iterator[Claim]:
     """The claims of a table without a metric of ours: one for each memory budget, or one of which nothing is read.
 
-    The first has each further number of the table as not read, and each fact that the catalogue contradicts.
+    The first has each further number of the table as not read, each fact that the catalogue contradicts, and each
+    number that the others of the table do not give.
     """
     table = plan.table
     place = f"{table.place} " if table.place else ""
@@ -29,7 +31,7 @@ def claims_without_metric(document: Document, this: Format, at: int, plan: Plan)
     taken = cells | labels
     label = table.caption[:80] or table.heading[:80]
     first = Claim(lineage, label=label, required=this.required)
-    first = replace(first, remarks=_facts(document, plan), not_read=tuple(_not_read(plan, taken)))
+    first = replace(first, remarks=_remarks(document, plan), not_read=tuple(_not_read(plan, taken)))
     yield from () if budgets else [first]
     for number, budget in enumerate(budgets):
         row = next(iter(budget.cells.values()))[0]
@@ -43,12 +45,12 @@ def claims_without_metric(document: Document, this: Format, at: int, plan: Plan)
         )
 
 
-def _facts(document: Document, plan: Plan) -> tuple[Remark, ...]:
+def _remarks(document: Document, plan: Plan) -> tuple[Remark, ...]:
+    """The numbers that the catalogue contradicts, and those that do not follow from the others."""
     rows = plan.table.rows
-    return tuple(
-        Remark("fact_conflict", f"{document.name} line {rows[miss.row].line}: {miss.arithmetic}")
-        for miss in wrong_facts(plan)
-    )
+    found = [("fact_conflict", miss) for miss in wrong_facts(plan)]
+    found += [("table_arithmetic", miss) for miss in misses_of(plan.table)]
+    return tuple(Remark(code, f"{document.name} line {rows[miss.row].line}: {miss.arithmetic}") for code, miss in found)
 
 
 def _not_read(plan: Plan, taken: set[Place]) -> Iterator[NotRead]:

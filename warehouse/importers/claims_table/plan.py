@@ -8,6 +8,7 @@ from bench.audit.claim import NotRead
 from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
 from warehouse.importers.claims_table.columns import COLUMNS
 from warehouse.importers.claims_table.facets import facets_of, llama_test
+from warehouse.importers.claims_table.ratios import RATIO
 from warehouse.importers.claims_table.vocabulary import STATISTICS, column_of, metric_of, nearest
 from warehouse.importers.claims_table.words import percentile_in, without_ignored
 from warehouse.importers.parsing.printed import read_quantity, whole
@@ -136,6 +137,8 @@ class _Planner:
         if isinstance(slot, NoSlot) and self._is_of_training and _TRAINED in getattr(metric_of(name), "candidates", ()):
             return Measure(at, _TRAINED)
         other = self._beside_unit(at, name) or self._pivoted(at, name)
+        if other is None and RATIO.search(name):
+            return NotRead("column", name, "", "it states a ratio, held against the other numbers where they give it")
         why = slot.why if isinstance(slot, NoSlot) else "no cell of it has a number"
         return other or NotRead("column", name, "", why, nearest(name, "metric", "column"))
 

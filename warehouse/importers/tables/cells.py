@@ -12,7 +12,9 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 _COMPARISON = re.compile(
-    r"(?:relative )?(?:change|diff(?:erence)?|delta|Δ|improvement|gain)(?: ?\(?%\)?)?", re.IGNORECASE
+    r"(?:relative )?(?:change|diff(?:erence)?|delta|Δ|improvement|gain|speed[- ]?up|ratio|uplift)(?: ?\(?[%x×]\)?)?"  # noqa: RUF001 - as printed
+    r"|(?:\S.* )?(?:vs\.?|versus) \S.*",
+    re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[-+~<>≈$]?\s*\d[\d.,\s]*\s*(?:%|x|[a-zA-Z/]+)?")
 _DECIMAL_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})(?!\d)")  # no grouping of thousands has so many digits
