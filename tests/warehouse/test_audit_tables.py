@@ -100,6 +100,26 @@ def test_a_table_is_read_whatever_stands_between_its_cells(tmp_path: Path, betwe
     assert verdicts == [("rejected", {"memory_fit"}), ("accepted", set())]
 
 
+@pytest.mark.parametrize(
+    ("header", "cells", "codes"),
+    [
+        ("Batch,Total Latency (s)", "8,0.28", set()),
+        ("Batch,Wall time (s)", "8,0.28", set()),
+        ("Total Latency (ms)", "280", set()),
+        ("num_prompts,Total Latency (ms)", "4,280", {"duration_short"}),
+        ("Request throughput (req/s),Duration (s)", "4,0.28", {"duration_short"}),
+    ],
+)
+def test_the_latency_of_a_batch_is_no_duration_of_a_run(
+    tmp_path: Path, header: str, cells: str, codes: set[str]
+) -> None:
+    text = f"Model,GPU,Precision,TP,ISL,OSL,{header}\nLlama-3.1-8B,H100 SXM,bf16,1,128,16,{cells}\n"
+
+    ((_, found),) = judged(tmp_path, text)
+
+    assert found == codes
+
+
 def test_a_column_of_changes_is_no_measurement(tmp_path: Path) -> None:
     table = (
         "| Metric | TP8 | TP8+DCP8 | Change | Improvement(%) |\n|---|---|---|---|---|\n"

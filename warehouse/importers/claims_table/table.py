@@ -21,6 +21,8 @@ from warehouse.importers.parsing.printed import engine_of
 ALWAYS = frozenset({"metric", "value"})
 _NUMBER_COLUMNS = ("metric", "value", "unit", "notes", "spread", "n")
 
+# With one of these, a time beside them is that of all requests.
+_COUNTED = frozenset({"completed", "failed", "total_input_tokens", "total_output_tokens", "request_throughput_per_s"})
 # Words in the metric or the notes of a number that was not measured as written.
 KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("interpolated", "extrapolated"), "interpolated"),
@@ -105,6 +107,7 @@ def _claim(rows: list[Numbered], others: tuple[NotRead, ...], document: Document
     for line, row in rows:
         numbers.add(row, f"{document.name} line {line}")
     first = rows[0][1]
+    _move_latency(rows, numbers)
     asked = asked_of(first, numbers, _words(rows, others))
     return Claim(
         lineage=this.lineage(
@@ -125,6 +128,15 @@ def _claim(rows: list[Numbered], others: tuple[NotRead, ...], document: Document
         bounds=tuple(numbers.bounds),
         required=this.required,
     )
+
+
+def _move_latency(rows: Iterable[Numbered], numbers: Numbers) -> None:
+    """Take the time of one batch or request for its latency: no count of requests makes it the duration of a run."""
+    said = numbers.parts["said"]
+    names = " ".join(row["metric"].lower() for _, row in rows if _metric_key(row) == "said.duration_s")
+    is_of_one = "latency" in names or any(row["batch"] for _, row in rows)
+    if is_of_one and "duration_s" in said and not _COUNTED & said.keys() and not any(r["num_prompts"] for _, r in rows):
+        numbers.parts["latency"].setdefault("e2el.", said.pop("duration_s"))
 
 
 def _words(rows: Iterable[Numbered], others: Iterable[NotRead]) -> str:
