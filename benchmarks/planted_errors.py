@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.errors import NightbenchError
+from benchmarks.accounted_tables import tables_about_speed
 from warehouse.audit import AuditOptions, audit
 from warehouse.importers.claims_table.plan import plan_of
 from warehouse.importers.parsing.document import read_document
@@ -27,7 +28,6 @@ from warehouse.importers.tables.table import Row, Table
 
 ROWS_MIN, ROWS_MAX, TABLES_MAX = 5, 60, 3
 Numbers = list[float]
-_SPEED = re.compile(r"tok(?:en)?s?\s*(?:/|per )\s*s|throughput|ttft|tpot|t/s\b|latency|speed", re.IGNORECASE)
 _FIRST_TOKEN = re.compile(r"ttft|first token|\bftl\b", re.IGNORECASE)
 Planted = tuple[Table, Table]  # without and with the error
 
@@ -55,9 +55,9 @@ def measure(folder: Path) -> Tally:
         except NightbenchError:
             found = []
         judged = audit([str(path)], AuditOptions()).judged
-        shown = _shown(path)
-        tables += shown
-        accounted += shown if any(each.coverage.read or each.claim.not_read for each in judged) else 0
+        about_speed = list(tables_about_speed(str(path), path.read_bytes(), judged))
+        tables += len(about_speed)
+        accounted += sum(about_speed)
         numbers += sum(len(each.coverage.read) for each in judged)
         doubted += sum(len(each.coverage.read) for each in judged if _fails(each.findings))
         for table in found[:TABLES_MAX]:
@@ -65,16 +65,6 @@ def measure(folder: Path) -> Tally:
                 planted[kind] += 1
                 named[kind] += len(_codes(pair[1])) > len(_codes(pair[0]))
     return Tally(tables, accounted, numbers, doubted, planted, named)
-
-
-def _shown(path: Path) -> int:
-    """How many tables of a file are about speed: a word of it in the header, caption or heading, and numbers below."""
-    tables = read_document(str(path), path.read_bytes()).tables
-    return sum(
-        bool(_SPEED.search(" ".join((*table.header, table.caption, table.heading))))
-        and any(letter.isdigit() for row in table.rows for cell in row.cells[1:] for letter in cell)
-        for table in tables
-    )
 
 
 def with_numbers(path: Path) -> list[Table]:

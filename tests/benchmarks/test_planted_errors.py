@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from benchmarks.accounted_tables import tables_about_speed
 from benchmarks.planted_errors import measure
 
 TABLE = """# Results
@@ -51,3 +52,14 @@ def test_each_kind_of_error_is_named_in_a_table_that_is_right(tmp_path: Path) ->
     assert (tally.tables, tally.accounted, tally.numbers, tally.doubted) == (1, 1, 6, 0)
     assert tally.named == tally.planted
     assert len(tally.planted) == 12
+
+
+def test_a_table_about_speed_counts_as_read_if_each_of_its_numbers_is(tmp_path: Path) -> None:
+    (tmp_path / "odd.md").write_text("# Findings\n\n| System | Wattage |\n|---|---|\n| a | 31 |\n| b | 35 |\n")
+    page = tmp_path / "report.md"
+    page.write_text(f"{TABLE}\n## Odd\n\n| Setting | Odd tok/s |\n|---|---|\n| a | 33 |\n| b | 35 |\n")
+
+    tally = measure(tmp_path)
+
+    assert (tally.tables, tally.accounted) == (2, 2)
+    assert list(tables_about_speed("report.md", page.read_bytes(), ())) == [False, False]

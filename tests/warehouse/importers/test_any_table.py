@@ -203,6 +203,14 @@ def test_a_header_may_name_the_engine_of_its_column() -> None:
     ]
 
 
+def test_the_unit_of_each_cell_says_that_a_table_is_about_speed() -> None:
+    (named,) = claims_of("x.md", "# Findings\n|System|Odd one|\n|-|-|\n|Mac Studio|19.89 Tokens/s|\n")
+    (read,) = claims_of("x.md", "# Findings\n|System|Eval Rate|\n|-|-|\n|Mac Studio|19.89 Tokens/s|\n")
+
+    assert [(each.name, each.value) for each in named.not_read] == [("Odd one", "19.89 Tokens/s")]
+    assert read.said.output_throughput_tok_per_s == 19.89
+
+
 def test_a_header_may_name_the_tokens_of_its_rate() -> None:
     prompt, answer = claims_of("x.md", "|Model|Prompt (2048) tok/s|Generation (128) tok/s|\n|-|-|-|\n|Yi-6B|900|45|\n")
 
@@ -229,6 +237,7 @@ def test_tokens_of_a_table_of_training_are_those_of_training() -> None:
         "model,throughputvllm\na,33\n",
         "# Kernels\n|Case|Speedup|\n|-|-|\n|a|33|\n",
         "# Tiers\n|Recipe|Odd tokens/sec/device|\n|-|-|\n|a|33|\n",
+        "# Results\n|batch|Time (ms)|\n|-|-|\n|1|33|\n",
     ],
 )
 def test_a_table_about_speed_in_words_that_are_not_known_has_its_numbers_named(text: str) -> None:

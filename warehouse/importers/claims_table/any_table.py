@@ -27,7 +27,7 @@ from warehouse.importers.claims_table.words import names_speed
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.printed import read_quantity
-from warehouse.importers.parsing.printed_units import split_name
+from warehouse.importers.parsing.printed_units import split_name, unit_of
 from warehouse.importers.tables.cells import is_comparison, is_summary, with_points, without_gaps
 from warehouse.importers.tables.table import Row, Table
 
@@ -59,9 +59,18 @@ def _is_about_speed(table: Table) -> bool:
 
 
 def _has_rate(table: Table) -> bool:
-    """Whether a header ends with a unit of speed, whatever it is of."""
-    units = (split_name(name)[1] for name in table.header)
-    return any(unit is not None and unit.dimension in OF_UNIT for unit in units)
+    """Whether a header ends with a unit of speed or time, or its cells do, whatever it is of."""
+    for at, name in enumerate(table.header):
+        beside = {_unit_in(row.cells[at]) for row in table.rows if row.cells[at]}
+        units = [split_name(name)[1], *([unit_of(beside.pop())] if len(beside) == 1 else [])]
+        if any(unit is not None and (unit.dimension in OF_UNIT or unit.dimension == "s") for unit in units):
+            return True
+    return False
+
+
+def _unit_in(cell: str) -> str:
+    quantity = read_quantity(cell)
+    return quantity.unit if quantity else ""
 
 
 def _is_of_results(plan: Plan) -> bool:

@@ -115,7 +115,7 @@ def misses_of_ratios(table: Table, columns: Sequence[Column]) -> Iterator[Miss]:
 
 
 def states_ratio(table: Table) -> bool:
-    """Whether a column is named as a ratio and has numbers, beside another that has numbers and is no setting."""
+    """Whether a column is named as a ratio and has numbers, beside another with numbers that are not a setting."""
     numeric = [
         name
         for at, name in enumerate(table.header[1:], start=1)
