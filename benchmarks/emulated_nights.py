@@ -21,10 +21,11 @@ from tests.flows.conftest import NightFixture, end_all, live_in, make_house, ser
 from tests.flows.nightly_team import SHORT, VOLUME, Team, working
 from tests.flows.serving import serving
 
-NOTHING, EVERYTHING = "nothing kept", "volume and image"
+NOTHING, BUCKET, EVERYTHING = "nothing kept", "bucket", "volume and image"
 FIRST, SECOND, NEW_BUILD, PREPARE = "first", "second", "after a new build", "prepare, once"
-PARTS = {NOTHING: (SHORT,), EVERYTHING: (VOLUME, SHORT)}  # of the team's suite
-WHICH = {NOTHING: (FIRST, SECOND, NEW_BUILD), EVERYTHING: (PREPARE, FIRST, SECOND, NEW_BUILD)}
+PARTS = {NOTHING: (SHORT,), BUCKET: (SHORT,), EVERYTHING: (VOLUME, SHORT)}  # of the team's suite
+NIGHTS = (FIRST, SECOND, NEW_BUILD)
+WHICH = {NOTHING: NIGHTS, BUCKET: NIGHTS, EVERYTHING: (PREPARE, *NIGHTS)}
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,16 @@ class EmulatedNight:
     kept: str
     night: str
     billed_s: float
-    model_gb: float
+    model_gb: float  # from the hub
+    bucket_gb: float  # of the model, from the bucket
     layers: tuple[str, ...]
     image_gb: float
     download_s: float  # that all its downloads take one after another
 
 
 def run_nights(kept: str, house: NightFixture, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[EmulatedNight]:
-    """Each night of a team that keeps nothing, or of one that keeps the model on a volume and has a golden image."""
-    with working(house, folder, patch) as team:
+    """Each night of a team that keeps nothing, the model in a bucket, or it on a volume and a golden image."""
+    with working(house, folder, patch, has_bucket=kept == BUCKET) as team:
         team.write_suite(*PARTS[kept])
         for night in WHICH[kept]:
             yield _counted(team, kept, night)
@@ -53,7 +55,7 @@ def run_nights(kept: str, house: NightFixture, folder: Path, patch: pytest.Monke
 def _counted(team: Team, kept: str, night: str) -> EmulatedNight:
     if night == NEW_BUILD:
         team.build()
-    team.model.take(), team.layers.take()
+    team.take()
     before, suite = set(team.account.names()), str(team.account.house.suite)
     if night == PREPARE:
         prepare(suite=suite)
@@ -62,9 +64,10 @@ def _counted(team: Team, kept: str, night: str) -> EmulatedNight:
             nightly(suite=suite, target="digitalocean", poc=True)
     bills = [one for one in team.account.emulator.ledger() if one.kind == "droplet" and one.name.startswith("nb-")]
     billed_s = sum((one.ended or one.began) - one.began for one in bills if one.name not in before)
-    model, layers = team.model.take(), team.layers.take()
-    seconds = (model.bytes + layers.bytes) / model.bytes_per_s
-    return EmulatedNight(kept, night, billed_s, model.bytes / 1e9, tuple(layers.names), layers.bytes / 1e9, seconds)
+    model, cached, layers = team.take()
+    seconds = (model.bytes + cached.bytes + layers.bytes) / model.bytes_per_s
+    gb = [one.bytes / 1e9 for one in (model, cached, layers)]
+    return EmulatedNight(kept, night, billed_s, gb[0], gb[1], tuple(layers.names), gb[2], seconds)
 
 
 def nights() -> list[EmulatedNight]:
@@ -73,7 +76,7 @@ def nights() -> list[EmulatedNight]:
         server = Path(name) / "prefect"
         server.mkdir()
         with serving(server) as url, served_by(url):
-            return [night for kept in (NOTHING, EVERYTHING) for night in _nights_in(Path(name) / kept, kept)]
+            return [night for kept in WHICH for night in _nights_in(Path(name) / kept, kept)]
 
 
 def _nights_in(folder: Path, kept: str) -> list[EmulatedNight]:

@@ -1,9 +1,10 @@
 """Billed minutes and downloaded bytes of the nights that `suites/nightly.toml` runs, with and without what is kept.
 
-`python -m benchmarks.nightly_bill` prints the first night, the second, and the one after a new build of the engine: as
-the suite is, with the model on a volume, and with a golden image as well, from which a night pulls the layers of a new
-build. Nothing is rented: the cloud is the emulated one, and each stage takes its time in the plan, as in
-benchmarks/billed_minutes.py. With `--emulated` they are run, which takes minutes: see benchmarks/emulated_nights.py.
+`python -m benchmarks.nightly_bill` prints the first night, the second, and the one after a new build of the engine:
+with nothing kept, with the model in a bucket or on a volume, and with a golden image as well, from which a night pulls
+the layers of a new build. A bucket is as fast as any download in the catalogue. Nothing is rented: the cloud is the
+emulated one, and each stage takes its time in the plan, as in benchmarks/billed_minutes.py. With `--emulated` they are
+run, which takes minutes: see benchmarks/emulated_nights.py.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from bench.cost.estimate import estimate_prepare
 from bench.cost.host_requirements import SPARE
 from bench.cost.lease_cost import kept_usd_per_month
 from bench.cost.replica import model_bytes
+from bench.physics import GIB
 from benchmarks.billed_minutes import CATALOG, ours, read_work
 from benchmarks.emulated_nights import EmulatedNight, nights
 from benchmarks.recorded import ROOT
@@ -30,17 +32,21 @@ class Kept:
     """What stays between nights."""
 
     name: str
+    has_bucket: bool = False
     has_volume: bool = False
     has_image: bool = False
 
     def usd_per_month(self, model_gb: float) -> float:
         """What keeping it costs."""
         volume_gib = math.ceil(model_gb * 1e9 * SPARE / 1024**3) if self.has_volume else 0
-        return kept_usd_per_month(volume_gib, CATALOG.pace["snapshot_gb"] if self.has_image else 0.0, CATALOG.pace)
+        bucket_usd = model_gb * 1e9 / GIB * CATALOG.pace["spaces_usd_per_gib_month"] if self.has_bucket else 0.0
+        image_gb = CATALOG.pace["snapshot_gb"] if self.has_image else 0.0
+        return bucket_usd + kept_usd_per_month(volume_gib, image_gb, CATALOG.pace)
 
 
 WAYS = (
-    Kept("as the suite is"),
+    Kept("nothing kept"),
+    Kept("bucket", has_bucket=True),
     Kept("volume", has_volume=True),
     Kept("volume and image", has_volume=True, has_image=True),
 )
@@ -48,7 +54,7 @@ WAYS = (
 
 @dataclass(frozen=True)
 class Night:
-    """The bill of one night, and what it downloads of the model."""
+    """The bill of one night, and what it downloads of the model from the hub."""
 
     kept: Kept
     night: str
@@ -63,18 +69,23 @@ def bills(path: Path = SUITE) -> Iterator[Night]:
     model_gb = (model_bytes(work.suite, CATALOG) or 0.0) / 1e9
     for kept in WAYS:
         for night in NIGHTS:
-            has_model = kept.has_volume and night != "first"
+            is_first = night == NIGHTS[0]
+            has_model = kept.has_volume and not is_first
             site = replace(work.site, has_model=has_model, has_new_build=night == "after a new build")
             billed = ours(replace(work, site=site), has_snapshot=kept.has_image)
-            yield Night(kept, night, billed.seconds / 60, billed.usd, 0.0 if has_model else model_gb)
+            fill_s = model_gb * 1e9 / CATALOG.pace["download_bytes_per_s"] if kept.has_bucket and is_first else 0.0
+            seconds, usd = billed.seconds + fill_s, billed.usd + fill_s / 3600 * site.usd_per_hour
+            is_kept = has_model or (kept.has_bucket and not is_first)
+            yield Night(kept, night, seconds / 60, usd, 0.0 if is_kept else model_gb)
 
 
 def show_emulated(found: Iterable[EmulatedNight]) -> None:
     """Print what nights on the emulated cloud downloaded and were billed."""
-    print(f"{'kept':20}{'night':>20}{'billed minutes':>16}{'GB of the model':>18}{'layers':>8}{'GB of images':>14}")
+    titles = ("billed minutes", "GB from the hub", "from the bucket", "GB of images")
+    print(f"{'kept':20}{'night':>20}{''.join(f'{title:>17}' for title in titles)}{'layers':>8}")
     for one in found:
-        counts = f"{one.billed_s / 60:16.1f}{one.model_gb:18.1f}{len(one.layers):8}{one.image_gb:14.1f}"
-        print(f"{one.kept:20}{one.night:>20}{counts}")
+        counts = (one.billed_s / 60, one.model_gb, one.bucket_gb, one.image_gb)
+        print(f"{one.kept:20}{one.night:>20}{''.join(f'{count:17.1f}' for count in counts)}{len(one.layers):8}")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -86,7 +97,7 @@ def main(argv: list[str] | None = None) -> None:
         return
     found = list(bills())
     model_gb = max(one.model_gb for one in found)
-    print(f"{'':20}{'night':>20}{'billed minutes':>16}{'USD':>8}{'GB of the model':>18}")
+    print(f"{'':20}{'night':>20}{'billed minutes':>16}{'USD':>8}{'GB from the hub':>18}")
     for one in found:
         print(f"{one.kept.name:20}{one.night:>20}{one.minutes:16.1f}{one.usd:8.2f}{one.model_gb:18.0f}")
     print(f"an image costs {estimate_prepare(read_work(SUITE).site, CATALOG).usd:.2f} USD to build")

@@ -18,7 +18,7 @@ from infra.leases.lease_reports import night_usd
 from infra.leases.leftovers import release_leftovers
 from infra.loadgen.suite_file import make_night
 from infra.loadgen.suite_lock import read_lock
-from infra.models.bucket_lookup import require_bucket
+from infra.models.bucket_lookup import require_bucket, without_unset_bucket
 from infra.processes.machine_lock import MachineLock
 from infra.settings import Settings
 from infra.storage import store
@@ -76,6 +76,7 @@ def plan_night(  # noqa: PLR0913 - what the form of a run asks
         store.begin_again(settings.data, resume)
         return night
     night = make_night(suite, target, poc=poc, force=force, apply_rules=apply_rules, machine=machine)
+    night = without_unset_bucket(settings, night)
     require_expectations(night)
     if not poc:
         lock = read_lock(suite)
@@ -133,8 +134,8 @@ def plan_preparation(
 
     Raises SuiteError, unless forced, where a night of the whole suite would be refused: its image would be for nothing.
     """
-    del settings
     night = make_night(suite, target, poc=False, force=force, apply_rules=apply_rules)
+    night = without_unset_bucket(settings, night)
     for why in night.forced:
         get_run_logger().warning("prepared with --force all the same: %s", why)
     return night.model_copy(update={"night": f"prepare-{night.night}"})

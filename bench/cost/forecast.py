@@ -7,6 +7,7 @@ from bench.catalog.catalog import Catalog
 from bench.catalog.rows import MachineKind
 from bench.cost.estimate import MEASURE, Estimate, HostPlan, estimate_night, estimate_prepare
 from bench.cost.host_requirements import SPARE, Need, needs_of
+from bench.cost.kept import BUCKET, kept_by_month
 from bench.cost.lease_cost import bucket_usd_per_month, kept_usd_per_month
 from bench.cost.memory import Fit, fits_of, tightest
 from bench.cost.replica import model_bytes
@@ -86,7 +87,7 @@ def forecast_rented(
         doubts=(
             *doubts,
             *_doubts_of_volume(night.suite, catalog),
-            *_doubts_of_bucket(night.suite, assumed),
+            *_doubts_of_bucket(night.suite, catalog, assumed),
         ),
     )
 
@@ -125,7 +126,7 @@ def forecast_own_host(night: NightRecord, catalog: Catalog, assumed: Assumptions
         doubts=(
             *_doubts(suite, price, cold),
             *_doubts_of_own_host(suite),
-            *_doubts_of_bucket(suite, assumed),
+            *_doubts_of_bucket(suite, catalog, assumed),
         ),
         needs=needs_of(suite, catalog),
     )
@@ -191,8 +192,19 @@ def _bucket_usd(suite: Suite, catalog: Catalog, assumed: Assumptions) -> float |
     return bucket_usd_per_month(weights, assumed.bucket_endpoint, catalog.pace)
 
 
-def _doubts_of_bucket(suite: Suite, assumed: Assumptions) -> Iterator[str]:
-    if suite.model.cache_bucket_minutes is not None and not assumed.has_bucket:
+def _doubts_of_bucket(suite: Suite, catalog: Catalog, assumed: Assumptions) -> Iterator[str]:
+    model = suite.model
+    if assumed.has_bucket:
+        return
+    if model.bucket_is_optional and not (model.cache or model.cache_volume_gib):
+        weights, month = model_bytes(suite, catalog), kept_by_month(suite, catalog)[BUCKET]
+        size = "" if weights is None else f", {weights / 1e9:.0f} GB"
+        price = "" if month is None else f", {month:.2f} USD per month at Spaces"
+        yield (
+            f"no bucket is set, so each night downloads the model from the hub{size}: "
+            f"set NIGHTBENCH_S3_BUCKET to cache it{price}"
+        )
+    elif model.cache_bucket_minutes is not None:
         yield "the night would be refused: model.cache_bucket_minutes needs a bucket, set NIGHTBENCH_S3_BUCKET"
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from bench.suite.endpoint import Endpoint
 from bench.suite.engine import Engine
 from bench.suite.machine import Machine
-from bench.suite.model import KEEPING
 from bench.suite.suite import Suite
 
 NAME = "endpoint"
@@ -38,7 +37,7 @@ def attached(suite: Suite, url: str) -> Suite:
         update={
             "endpoint": known,
             "engine": Engine(name=NAME, version=AS_FOUND, max_model_len=suite.engine.max_model_len),
-            "model": suite.model.model_copy(update=model | dict.fromkeys(KEEPING)),
+            "model": suite.model.not_kept().model_copy(update=model),
             "machine": Machine(
                 kind=f"{NAME} {url.partition('://')[2]}",
                 gpu=known.gpu,

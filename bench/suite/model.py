@@ -15,7 +15,8 @@ class Model(Frozen):
 
     `cache` is a folder that outlives the machine, such as a mounted volume. `cache_volume_gib` makes the cloud keep a
     volume of this size, found again by its name. `cache_bucket_minutes` caches the model in the bucket of the settings
-    and limits the minutes that a night uploads. These fields change no result and are in no id.
+    and limits the minutes that a night uploads. With `bucket_is_optional`, a night without a bucket in the settings
+    downloads the model, and another cache replaces the bucket. These fields change no result and are in no id.
     """
 
     name: str  # the name that the server answers to, and that the results have
@@ -24,6 +25,16 @@ class Model(Frozen):
     cache: str | None = Field(default=None, pattern="^/")  # None: the scratch disk, or wherever our data is
     cache_volume_gib: int | None = Field(default=None, ge=1, le=VOLUME_GIB_MAX)  # None: no volume
     cache_bucket_minutes: int | None = Field(default=None, ge=0, le=BUCKET_MINUTES_MAX)  # None: no bucket; 0: read only
+
+    bucket_is_optional: bool = False  # False: a night is refused where the settings name no bucket
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_cache_replaces_an_optional_bucket(cls, table: object) -> object:
+        if not isinstance(table, dict) or table.get("bucket_is_optional") is not True:
+            return table
+        has_other = bool(table.get("cache") or table.get("cache_volume_gib"))
+        return table | {"cache_bucket_minutes": None} if has_other else table
 
     @model_validator(mode="after")
     def _is_kept_in_one_place(self) -> Self:
@@ -41,6 +52,14 @@ class Model(Frozen):
             raise ValueError(msg)
         return self
 
+    def without_optional_bucket(self) -> Self:
+        """The model, not cached in a bucket if that is optional."""
+        return self.model_copy(update={"cache_bucket_minutes": None}) if self.bucket_is_optional else self
+
+    def not_kept(self) -> Self:
+        """The model without a cache."""
+        return self.model_copy(update={name: type(self).model_fields[name].default for name in KEEPING})
+
 
 # The fields that say where the weights are cached between nights.
-KEEPING = frozenset({"cache", "cache_volume_gib", "cache_bucket_minutes"})
+KEEPING = frozenset({"cache", "cache_volume_gib", "cache_bucket_minutes", "bucket_is_optional"})

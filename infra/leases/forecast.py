@@ -18,6 +18,7 @@ from infra.clouds.by_name import RENTED
 from infra.clouds.cloud import Cloud
 from infra.engines.secret_environment import secret_doubts
 from infra.leases.offers import fitting, lease_request_of
+from infra.models.bucket_lookup import without_unset_bucket
 from infra.settings import Settings
 
 
@@ -29,6 +30,7 @@ def forecast_night(
     pinned: Sequence[PinnedPrice] = (),
 ) -> NightForecast:
     """Estimate a night on each of its machines, as `forecast` does for one."""
+    night = without_unset_bucket(settings, night)
     found = [
         MachineForecast(one, forecast(settings, one, cloud, download_mb_per_s, pinned)) for one in machine_nights(night)
     ]

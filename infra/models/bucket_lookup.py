@@ -5,9 +5,13 @@ error of the bucket never ends a night.
 """
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from bench.errors import NightbenchError, ObjectStoreError, UsageError
+from bench.record import NightRecord
 from bench.suite.model import Model
+from bench.suite.scenario import Scenario
+from bench.suite.suite import ScenarioEntry, Suite
 from infra.models.bucket_cache import BucketCache
 from infra.models.models import PreparedModel
 from infra.models.parts import CachedModel, FetchResult
@@ -17,6 +21,7 @@ from infra.storage.bucket import bucket_location, require_bucket_location
 from infra.storage.object_store import ObjectStore
 from nights.bucket import RequestLimits
 
+Asking = TypeVar("Asking", Suite, ScenarioEntry, Scenario)
 QUICK = RequestLimits(connect_s=3.0, read_s=10.0, tries=2)  # a machine may be rented meanwhile
 
 
@@ -31,6 +36,21 @@ class BucketLookup:
         """Add to a model that came from the hub why it did not come from the bucket."""
         is_from_hub = model.fetched is not None and not model.fetched.given
         return replace(model, fetched=FetchResult(why=self.why_not)) if self.why_not and is_from_hub else model
+
+
+def without_unset_bucket(settings: Settings, night: NightRecord) -> NightRecord:
+    """The night, whose models are not cached in an optional bucket where the settings name none."""
+    if bucket_location(settings) is not None:
+        return night
+    entries = tuple(_without_optional_bucket(entry) for entry in night.suite.scenarios)
+    suite = _without_optional_bucket(night.suite).model_copy(update={"scenarios": entries})
+    runs = tuple(run.model_copy(update={"scenario": _without_optional_bucket(run.scenario)}) for run in night.runs)
+    return night.model_copy(update={"suite": suite, "runs": runs})
+
+
+def _without_optional_bucket(asking: Asking) -> Asking:
+    model = asking.model
+    return asking if model is None else asking.model_copy(update={"model": model.without_optional_bucket()})
 
 
 def require_bucket(settings: Settings, model: Model) -> None:

@@ -50,7 +50,10 @@ class Fault:
 
 @dataclass
 class Bucket:
-    """A running server with one bucket; leaves with its thread at the end of the block."""
+    """A running server with one bucket; leaves with its thread at the end of the block.
+
+    `served` hears of each part of a cached file that somebody reads: the file and its size in bytes.
+    """
 
     name: str = "nights"
     refuses_checksums: bool = False  # as many that speak S3 do
@@ -58,6 +61,7 @@ class Bucket:
     faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
     ranges: list[str] = field(default_factory=list)  # that were asked for
+    served: Callable[[str, int], None] = lambda _name, _size: None
 
     def __enter__(self) -> Self:
         self._moto = DomainDispatcherApplication(create_backend_app)
@@ -116,11 +120,20 @@ class Bucket:
         self.requests.append((method, path))
         self.ranges += [environ["HTTP_RANGE"]] if "HTTP_RANGE" in environ else []
         carry_out = self._lost if fault is not None and fault.kind == "lost" else self._moto
-        answered: Iterable[bytes] = carry_out(environ, start_response)
+        answered = self._counted(environ, carry_out(environ, start_response))
         if fault is not None and fault.kind == "cut":
             whole = b"".join(answered)
             return [whole[: len(whole) // 2]]  # of what its headers promise
         return answered
+
+    def _counted(self, environ: Environ, answered: Iterable[bytes]) -> Iterable[bytes]:
+        """The same answer, heard by `served` if it is a part of a file."""
+        _, is_file, name = environ["PATH_INFO"].partition("/files/")
+        if environ["REQUEST_METHOD"] != "GET" or not is_file:
+            return answered
+        whole = b"".join(answered)
+        self.served(name, len(whole))
+        return [whole]
 
     def _lost(self, environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
         """Carry a request out, and answer that it failed."""

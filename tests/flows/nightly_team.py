@@ -18,6 +18,7 @@ from tests.bench.machine.canaries import MI300X
 from tests.bench.quality.test_lm_eval import RESULTS
 from tests.emulators.hub import HubEmulator
 from tests.emulators.registry import RegistryEmulator
+from tests.emulators.s3 import KEYS, Bucket
 from tests.emulators.traffic import DownloadClock, Traffic
 from tests.flows.conftest import NightFixture
 from tests.flows.renting import Account, renting
@@ -81,7 +82,8 @@ ENGINE_BYTES = round(CATALOG.pace["engine_layers_bytes"] / LAYER_SCALE)
 class Team:
     """An account whose machines have docker and lm-eval, a hub with the model, and a registry with both images.
 
-    `model` and `layers` are what its machines download; the cloud bills by a clock on which that takes its time.
+    `model`, `cached` and `layers` are what its machines download from the hub, the team's bucket and the registry; the
+    cloud bills by a clock on which that takes its time.
     """
 
     account: Account
@@ -89,6 +91,7 @@ class Team:
     registry: RegistryEmulator
     docker: Docker
     model: Traffic
+    cached: Traffic
     layers: Traffic
     builds: list[str] = field(default_factory=list)
 
@@ -108,30 +111,40 @@ class Team:
         labels = {VERSION: "0.32.0", COMMIT: f"{number:040x}"}
         self.builds.append(self.registry.push(ENGINE, "nightly", labels, layers=layers))
 
+    def take(self) -> tuple[Traffic, Traffic, Traffic]:
+        """What came since the last call: of the model from the hub, of the model from the bucket, and of images."""
+        return self.model.take(), self.cached.take(), self.layers.take()
+
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query of the warehouse."""
         return list(run_sql(self.account.house.data, sql).rows)
 
 
 @contextmanager
-def working(house: NightFixture, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Team]:
+def working(
+    house: NightFixture, folder: Path, patch: pytest.MonkeyPatch, *, has_bucket: bool = False
+) -> Iterator[Team]:
     """A team whose house this is; its settings are those of this process, too."""
     copy_tiny_model(folder / "repository")
     files = [path for path in (folder / "repository").rglob("*") if path.is_file()]
     docker, clock = _docker(folder), DownloadClock()
     bytes_per_s = CATALOG.pace["download_bytes_per_s"]
-    model = Traffic(clock, bytes_per_s, _model_bytes() / sum(path.stat().st_size for path in files))
+    scale = _model_bytes() / sum(path.stat().st_size for path in files)
+    model, cached = Traffic(clock, bytes_per_s, scale), Traffic(clock, bytes_per_s, scale)
     layers = Traffic(clock, bytes_per_s, LAYER_SCALE)
     with (
         HubEmulator(folder / "repository", repo=MODEL, served=model.served) as hub,
         RegistryEmulator(served=layers.served) as registry,
         renting(folder, house, clock) as account,
+        Bucket(served=cached.served) as bucket,
     ):
         account.image.write_text(f"export PATH={docker.folder}:$PATH\nexport NIGHTBENCH_LM_EVAL={_lm_eval(folder)}\n")
-        team = Team(account, hub, registry, docker, model, layers)
+        team = Team(account, hub, registry, docker, model, cached, layers)
         team.build()
         registry.push(CONTROL, "v0.32.0", {VERSION: "0.32.0"}, layers=(*CONTROL_BASE, b"c" * ENGINE_BYTES))
         settings = account.settings | {"NIGHTBENCH_HUB_ENDPOINT": hub.url, "HF_HOME": str(folder / "hf-home")}
+        if has_bucket:
+            settings |= {"NIGHTBENCH_S3_BUCKET": bucket.name, "NIGHTBENCH_S3_ENDPOINT": bucket.endpoint, **KEYS}
         house.environment.update(settings)
         for name, value in settings.items():
             patch.setenv(name, value)

@@ -1,10 +1,20 @@
-"""What `suites/nightly.toml` downloads and is billed on the emulated cloud, with nothing kept and with everything."""
+"""What `suites/nightly.toml` downloads and is billed on the emulated cloud, keeping nothing, a bucket, or all."""
 
 from pathlib import Path
 
 import pytest
 
-from benchmarks.emulated_nights import EVERYTHING, FIRST, NEW_BUILD, NOTHING, PREPARE, SECOND, EmulatedNight, run_nights
+from benchmarks.emulated_nights import (
+    BUCKET,
+    EVERYTHING,
+    FIRST,
+    NEW_BUILD,
+    NOTHING,
+    PREPARE,
+    SECOND,
+    EmulatedNight,
+    run_nights,
+)
 from tests.emulators.registry import digest_of
 from tests.flows.conftest import NightFixture
 from tests.flows.nightly_team import BASE, CONTROL_BASE, ENGINE_BYTES
@@ -24,6 +34,16 @@ def test_a_night_that_keeps_nothing_downloads_the_model_and_both_images_each_tim
     assert all(len(one.layers) == len(set(one.layers)) == 6 and set(one.layers) > BELOW_THE_ENGINE for one in nights)
     _require_bills(nights)
     assert nights[1].download_s > 8 * 60  # which a volume and an image save
+
+
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_with_a_bucket_only_the_first_night_downloads_the_model_from_the_hub(
+    house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nights = list(run_nights(BUCKET, house, tmp_path, monkeypatch))
+
+    assert [(round(one.model_gb), round(one.bucket_gb)) for one in nights] == [(141, 0), (0, 141), (0, 141)]
+    _require_bills(nights)
 
 
 @pytest.mark.usefixtures("prefect_api", "calibrated")

@@ -722,6 +722,15 @@ def test_a_bucket_that_cannot_be_is_refused(more: str, said: str) -> None:
     assert said in _refusal(HUB_SUITE.replace("[engine]", f"{more}\n\n[engine]"))
 
 
+@pytest.mark.parametrize("other", ['cache = "/mnt"', "cache_volume_gib = 9"])
+def test_another_cache_replaces_an_optional_bucket(other: str) -> None:
+    lines = f"cache_bucket_minutes = 9\nbucket_is_optional = true\n{other}"
+
+    model = parse_suite(HUB_SUITE.replace("[engine]", f"{lines}\n\n[engine]"), "suite.toml").model
+
+    assert (model.cache_bucket_minutes, model.cache or model.cache_volume_gib) in [(None, "/mnt"), (None, 9)]
+
+
 def test_only_a_hubs_model_is_kept_in_a_bucket() -> None:
     refusal = _refusal(SUITE.replace("[engine]", "cache_bucket_minutes = 9\n[engine]"))
 

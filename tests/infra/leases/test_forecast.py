@@ -17,7 +17,7 @@ from catalog.engine_check import broken_by, refusals
 from flows.show.plan import show_plan
 from infra.clouds.cloud import Cloud, Offer
 from infra.clouds.local import LocalCloud
-from infra.leases.forecast import forecast
+from infra.leases.forecast import forecast, forecast_night
 from infra.leases.listing import stored_items
 from infra.ledger.volumes import RecordedVolume
 from infra.loadgen.suite_file import make_night
@@ -251,6 +251,20 @@ def test_a_bucket_for_the_model_has_its_price_where_that_is_known(monkeypatch: p
     assert at_spaces.doubts[0].startswith("the night would be refused: model.cache_bucket_minutes needs a bucket")
     monkeypatch.setenv("NIGHTBENCH_S3_ENDPOINT", "https://elsewhere.example")
     assert _forecast(night, 2.6).bucket_usd_per_month is None
+
+
+def test_a_plan_says_what_a_bucket_that_is_optional_would_save_and_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NIGHTBENCH_S3_BUCKET", raising=False)
+    night = make_night(SUITE.with_name("nightly.toml"), "digitalocean", poc=False, is_draft=True)
+    told = "the model from the hub, 141 GB: set NIGHTBENCH_S3_BUCKET to cache it, 2.63 USD per month at Spaces"
+
+    (unset,) = forecast_night(Settings(), night, None).machines
+    monkeypatch.setenv("NIGHTBENCH_S3_BUCKET", "ours")
+    (set_,) = forecast_night(Settings(), night, None).machines
+
+    assert [one.endswith(told) for one in unset.forecast.doubts].count(True) == 1
+    assert not any("bucket" in one for one in set_.forecast.doubts)
+    assert (unset.night.suite.model.cache_bucket_minutes, set_.night.suite.model.cache_bucket_minutes) == (None, 30)
 
 
 def test_a_volume_that_the_weights_do_not_fit_is_a_doubt() -> None:
