@@ -46,6 +46,7 @@ class Workload(Frozen):
     command: Command | None = None  # of the driver `command`
     workers: int = Field(default=1, ge=1)  # processes of the load, a core each; use more if `client_bound`
     prompts: Prompts = Prompts()  # what is sent
+    temperature: float = Field(default=0.0, ge=0, le=2)  # of sampling; 0 is greedy
     cancel: Cancel | None = None  # requests that the client cancels; None: none
     adapters: tuple[str, ...] = Field(default=(), strict=False)  # LoRA adapters of the server, the most popular first
     adapter_zipf: float = Field(default=1.0, ge=0)  # the n-th is n^-adapter_zipf times as popular as the first
@@ -288,5 +289,8 @@ class Workload(Frozen):
         is_plain = self.prompts.kind == "random" and self.prompts.has_exact_length
         if self.driver != "meter" and not (is_plain and self.trace is None):
             msg = f'the {self.driver} driver supports random prompts without a trace only: set driver = "meter"'
+            raise ValueError(msg)
+        if self.temperature and (self.is_embedding or self.is_offline or self.command is not None):
+            msg = f"temperature is of requests for text to a server, not of {self.driver}: leave it out"
             raise ValueError(msg)
         return self

@@ -44,6 +44,7 @@ _FIGURES = """
 SELECT metric, gpu, gpu_count, value, unit, verdict AS published_verdict, source, notes
 FROM published WHERE list_contains(?, source) AND list_contains(?, metric) ORDER BY list_position(?, metric), line
 """
+TEMPERATURE = "temperature"  # a key of requests and of a workload
 TOKENS_PER_MTOK, S_PER_HOUR = 1e6, 3600
 
 
@@ -90,15 +91,26 @@ def _without_prices(tables: Sequence[ReportTable]) -> tuple[ReportTable, ...]:
 
 
 def _other_requests(suite: Suite) -> Iterator[str]:
-    """The keys in which the requests of the sources differ from ours, such as the sampling temperature."""
-    ours = {**ENGINES[suite.engine.name].REQUEST_BODY, "stream": True}
+    """In which keys the requests of the sources are like ours or differ, and whether they state how they sample."""
+    served = [one.temperature for one in suite.scenarios if not one.is_offline and one.command is None]
+    ours = {**ENGINES[suite.engine.name].REQUEST_BODY, "stream": True} | ({TEMPERATURE: served[0]} if served else {})
+    stated = suite.report.requests
+    equal = [f"{key} {theirs}" for key, theirs in stated.items() if ours.get(key) == theirs]
+    if equal:
+        yield f"The requests are like those of the sources in: {', '.join(equal)}"
     terms = [
         f"{key}: {theirs} published, {ours.get(key, 'not set')} here"
-        for key, theirs in suite.report.requests.items()
+        for key, theirs in stated.items()
         if ours.get(key) != theirs
     ]
     if terms:
         yield f"The requests of the sources differ from ours: {'; '.join(terms)}"
+    if TEMPERATURE in stated or not suite.report.sources:
+        return
+    if served:
+        yield f"The sources state no sampling temperature; it is {served[0]:g} here"
+    elif any(one.is_offline for one in suite.scenarios):
+        yield "The sources state no sampling temperature; here it is that of the engine's offline program"
 
 
 def _table(suite: Suite, table: ReportTable, values: NightValues) -> Table:

@@ -75,8 +75,9 @@ def _body(scenario: Scenario, target: LoadTarget) -> dict[str, Any]:
     """What each request asks for beside prompt and length; an answer that must have a form ends by itself."""
     if scenario.workload.is_embedding:
         return {}
-    form = answer_body(scenario)
-    return {name: value for name, value in target.body.items() if not form or name != "ignore_eos"} | form
+    form, temperature = answer_body(scenario), scenario.workload.temperature
+    body = {name: value for name, value in target.body.items() if not form or name != "ignore_eos"} | form
+    return body | {"temperature": temperature} if temperature else body
 
 
 def _prompts(work: Workload, target: LoadTarget, seed: int, given: RunInputs) -> dict[str, Any]:

@@ -28,7 +28,8 @@ def vllm_bench_argv(executable: Path, scenario: Scenario, target: LoadTarget, se
         *("--num-prompts", str(work.request_count), "--num-warmups", str(work.warmup_count)),
         # Its ready check would be one more request that no report counts.
         *("--request-rate", rate, *burstiness, *cap, "--seed", str(seed), "--ready-check-timeout-sec", "0"),
-        *("--ignore-eos", "--temperature", "0", "--percentile-metrics", "ttft,tpot,itl,e2el", "--disable-tqdm"),
+        *("--ignore-eos", "--temperature", f"{work.temperature:g}"),
+        *("--percentile-metrics", "ttft,tpot,itl,e2el", "--disable-tqdm"),
         *("--save-result", "--save-detailed", "--result-dir", str(out.parent), "--result-filename", out.name),
     )
 

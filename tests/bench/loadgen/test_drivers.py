@@ -254,6 +254,15 @@ def test_answers_are_greedy_of_full_length_and_carry_token_ids() -> None:
     }
 
 
+def test_the_sampling_temperature_of_a_workload_reaches_each_client() -> None:
+    warm = with_workload(SCENARIO.workload.model_copy(update={"temperature": 0.7}))
+
+    argv = vllm_bench_argv(Path("/vllm"), warm, TARGET, 3, Path("/out/result.json"))
+
+    assert meter_plan(warm, TARGET, 3, 120.0)["extra_body"]["temperature"] == 0.7
+    assert argv[argv.index("--temperature") + 1] == "0.7"
+
+
 def test_the_meter_runs_isolated_from_our_packages() -> None:
     argv = meter_argv(Path("/py"), Path("/meter.pyz"), Path("/plan.json"), Path("/out"))
 

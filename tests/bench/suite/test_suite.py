@@ -628,6 +628,30 @@ def test_every_key_of_the_prompts_moves_the_id(prompts: dict[str, Any], change: 
     assert _asking(prompts | change) != _asking(prompts)
 
 
+SIZES = {"isl": 8, "osl": 4, "request_count": 9}
+RULE = {"name": "x", "unit": "s", "pattern": "(.*)"}
+
+
+def test_the_sampling_temperature_moves_the_id_and_0_is_how_it_was() -> None:
+    workload = SCENARIO.workload
+    ids = [with_workload(workload.model_copy(update={"temperature": one})).scenario_id for one in (0.0, 0.7)]
+
+    assert (ids[0] == SCENARIO.scenario_id, ids[1] == SCENARIO.scenario_id) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        SIZES | {"task": "embed", "osl": 1, "concurrency": 3},
+        SIZES | {"driver": "vllm-throughput"},
+        {"driver": "command", "command": {"argv": ["true"], "timeout_s": 9.0, "metrics": [RULE]}},
+    ],
+)
+def test_only_requests_for_text_to_a_server_have_a_temperature(workload: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="temperature is of requests for text to a server"):
+        Workload.model_validate(workload | {"temperature": 1.0})
+
+
 def test_where_a_file_lies_does_not_move_the_id() -> None:
     moved = Workload.model_validate(TRACE | {"trace": "elsewhere/b.csv"})
 
@@ -658,7 +682,7 @@ def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() ->
     of_open_loops = {("workload", name) for name in ("request_rate_per_s", "arrivals", "burstiness", "load_s")}
     moved = {path for path, _ in MOVES} | of_open_loops
     moved |= {("workload", name) for name in ("prompts", "command", "answers", "cancel", "adapters", "adapter_zipf")}
-    moved.add(("workload", "task"))
+    moved |= {("workload", name) for name in ("task", "temperature")}
     moved |= {("workload", name) for change in REPLAY_MOVES for name in change}
     moved |= {("engine", name) for name in ("install", "image")}
     labels = {("model", "name"), ("machine", "name"), ("workload", "trace"), ("workload", "random_speculation")} | {

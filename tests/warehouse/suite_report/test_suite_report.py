@@ -12,7 +12,7 @@ import pytest
 from bench.errors import UsageError
 from bench.suite.parse import parse_suite
 from bench.suite.report import Report, ReportTable
-from bench.suite.suite import Suite
+from bench.suite.suite import ScenarioEntry, Suite
 from infra.loadgen.suite_file import parse_suite_file
 from tests.warehouse.folders import Shape, Told, suite, write_night, write_run
 from warehouse.lake.query import run_sql
@@ -74,9 +74,23 @@ def test_keys_of_the_sources_requests_that_differ_from_ours_are_noted(data: Path
 
     report = build_report(data, suite(SHAPES).model_copy(update={"report": stated}))
 
-    (note,) = report.notes
-    assert note.endswith("differ from ours: temperature: 0.7 published, 0.0 here; seed: 1 published, not set here")
-    assert note in FORMATS["md"](report)
+    equal, other = report.notes
+    assert equal.endswith("like those of the sources in: ignore_eos True")
+    assert other.endswith("differ from ours: temperature: 0.7 published, 0.0 here; seed: 1 published, not set here")
+    assert other in FORMATS["md"](report)
+
+
+def test_a_report_says_where_its_sources_state_no_sampling_temperature(data: Path) -> None:
+    tables = (ReportTable(title="All"),)
+    whole = suite(SHAPES)
+    warm = tuple(one.model_copy(update={"temperature": 0.7}) for one in whole.scenarios)
+
+    def notes(scenarios: tuple[ScenarioEntry, ...], **requests: bool | float | str) -> tuple[str, ...]:
+        stated = Report(tables=tables, sources=("seed0_runara",), requests=requests)
+        return build_report(data, whole.model_copy(update={"report": stated, "scenarios": scenarios})).notes
+
+    assert notes(warm) == ("The sources state no sampling temperature; it is 0.7 here",)
+    assert notes(warm, temperature=0.7) == ("The requests are like those of the sources in: temperature 0.7",)
 
 
 def test_the_note_of_a_table_stands_below_its_heading_in_every_format(data: Path) -> None:
