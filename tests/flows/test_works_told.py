@@ -32,6 +32,7 @@ WORKS = {
     "llama-4-mi300x-h200": {"Each machine": 30},
     "mi325x-study": {"Scaling": 3 * 8, "Stress": 4 * 3 + 2 * 4, "Quick": 2 * (6 + 4), "AITER on over off": 7 + 1},
     "rocm-cuda-deep-dive": {"Throughput": 18, "llama.cpp": 12, "Throughput of cards of 24 GB": 3},
+    "rocm-cuda-deep-dive-f16": {"llama.cpp": 2},
 }
 
 

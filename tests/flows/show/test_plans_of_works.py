@@ -183,6 +183,18 @@ def test_two_engines_and_all_models_of_the_deep_dive_run_on_the_machines_that_ho
     assert [doubt for doubt in plan["doubts"] if "does not measure a100, rx7900xtx, rtx4090" in doubt]
 
 
+def test_a_16_bit_file_that_no_repository_is_known_to_have_is_planned_on_a_host_that_has_it_only(
+    house: NightFixture,
+) -> None:
+    suite = str(ROOT / "suites" / "rocm-cuda-deep-dive-f16.toml")
+
+    rented = house.call("plan", suite, "--target", "digitalocean")
+    own = json.loads(house.call("plan", suite, "--target", "ssh:me@gpu1", "--json").stdout)
+
+    assert (rented.returncode, "is a host of your own, which digitalocean does not rent" in rented.stderr) == (2, True)
+    assert [run["scenario"] for run in own["runs"]].count("llama.cpp/concurrency=1") == 3
+
+
 def test_the_nightly_suite_has_a_control_and_a_task_and_its_first_night_fits_its_budget(house: NightFixture) -> None:
     plan = _plan(house, "nightly")
     stages, cold = _stages(plan), plan["estimates"]["cold"]
