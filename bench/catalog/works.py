@@ -1,7 +1,7 @@
 """Published works that suites run again, and what each of their tables needs for it."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from bench.catalog.csv_rows import Count, CsvRow
 
@@ -21,14 +21,30 @@ class Work(CsvRow):
     suite: str  # the name of its file in suites/, without the ending
 
 
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of a published table, and the one of ours that has its values; `report`: where not the table's own."""
+
+    published: str
+    ours: str | None
+    report: str | None
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """A column as `published=ours`, `published=Title/ours` or `published=`."""
+        published, _, where = text.partition("=")
+        report, _, ours = where.rpartition("/")
+        return cls(published, ours or None, report or None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class WorkTable(CsvRow):
     """A table of a work, with the table of a suite's report that has its rows again.
 
     `source` is where the table is printed. `machine_rows` counts the rows that run again on machines that a cloud
     offers, `own_rows` further ones that need a host of your own, `local_rows` those that run on this computer, in
-    miniature or simulated. `lacks` names what is missing: columns of the published table, or the reason why rows do not
-    run again.
+    miniature or simulated. `columns` names the columns of the published table and of ours. `lacks` says what else is
+    missing, or why rows do not run again.
     """
 
     KEY: ClassVar = ("work", "number")
@@ -43,4 +59,10 @@ class WorkTable(CsvRow):
     local_rows: Count
     suite: str | None  # None: no suite has it
     report: str | None  # the title of a table in the suite's report
+    columns: str  # `published=ours; other=Title/ours; lacking=`
     lacks: str | None
+
+    @property
+    def all_columns(self) -> tuple["TableColumn", ...]:
+        """The columns of the published table, in its order."""
+        return tuple(map(TableColumn.of, self.columns.split("; ")))

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from bench.machine.of_target import own_machines
 from catalog.read import read_work_tables, read_works
 from infra.loadgen.suite_file import parse_suite_file
 from tests.warehouse.importers.reading import SHARED
+from warehouse.suite_report.work_columns import missing_columns
 from warehouse.suite_report.works_page import PAGE, page, share_of_results
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +32,25 @@ def test_each_table_that_runs_again_names_a_table_of_a_suites_report() -> None:
     missing = [(one.work, one.number) for one in TABLES if one.suite and one.report not in titles[one.suite]]
     assert missing == []
     assert {one.suite for one in TABLES if one.suite} == set(titles)
+
+
+def test_each_table_of_results_that_a_report_has_shows_all_columns_of_the_published_one() -> None:
+    results = [one for one in TABLES if one.kind == "result" and one.report]
+
+    assert {(one.work, one.number): missing for one in results if (missing := missing_columns(one))} == {}
+
+
+@pytest.mark.parametrize(
+    ("columns", "missing"),
+    [
+        ("tok/s=output_throughput_tok_per_s; watts=gpu_power; purpose=", ["watts", "purpose"]),
+        ("USD=Cost/usd_per_hour; other=No such table/usd_per_hour; ours=usd_per_hour", ["other", "ours"]),
+    ],
+)
+def test_a_column_that_no_table_of_the_report_has_is_missing(columns: str, missing: list[str]) -> None:
+    throughput = next(one for one in TABLES if (one.work, one.number) == ("llama-70b-mi300x", "T05"))
+
+    assert missing_columns(replace(throughput, columns=columns)) == missing
 
 
 def test_a_table_with_rows_that_do_not_run_again_says_why() -> None:

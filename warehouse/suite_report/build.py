@@ -74,7 +74,7 @@ def build_report(data: Path, suite: Suite, night: str | None = None) -> SuiteRep
         title=title,
         night=night,
         target=planned.target,
-        tables=tuple(_table(suite, table, values) for table in tables),
+        tables=tuple(build_table(suite, table, values) for table in tables),
         notes=notes,
     )
 
@@ -113,7 +113,8 @@ def _other_requests(suite: Suite) -> Iterator[str]:
         yield "The sources state no sampling temperature; here it is that of the engine's offline program"
 
 
-def _table(suite: Suite, table: ReportTable, values: NightValues) -> Table:
+def build_table(suite: Suite, table: ReportTable, values: NightValues) -> Table:
+    """One table of a suite's report."""
     if table.kind in VIEWS:
         query = sql("SELECT * EXCLUDE (night) FROM {{ view | name }} WHERE night = ? ORDER BY ALL", view=table.kind)
         return Table(table.title, tuple(run_sql(values.data, query, (values.night,)).dicts()), table.note)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.catalog.works import Work, WorkTable
 from catalog.read import read_work_tables, read_works
+from warehouse.suite_report.work_columns import missing_columns
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "works.md"
 _HEAD = """# Published works
@@ -20,7 +21,8 @@ not edit. `nightbench reproduce WORK` runs one: [how](../how-to/re-run-a-publish
 - *Rented*: rows that run again on machines that a cloud offers. *Your own*: further rows, which need
   [a host of your own](../how-to/measure-on-your-own-host.md). *Here*: rows that run on this computer, in miniature
   with a small model or by the same arithmetic.
-- *Report*: the table of the suite's report that has the rows.
+- *Report*: the table of the suite's report that has the rows. *All columns*: whether it has each column of the
+  published table, some of them perhaps in a table beside it; else the columns that it lacks.
 """
 
 
@@ -33,8 +35,8 @@ def page() -> str:
 
 
 def _sums(works: Sequence[Work], tables: Sequence[WorkTable]) -> Iterator[str]:
-    yield "\n| work | tables | results: rows | rented | your own | here | setup and statements: rows | rented |\n"
-    yield f"|{'---|' * 8}\n"
+    titles = ("work", "tables", "all columns", "results: rows", "rented", "your own", "here")
+    yield f"\n| {' | '.join((*titles, 'setup and statements: rows', 'rented'))} |\n|{'---|' * 9}\n"
     for work in works:
         yield _sum(f"[{work.work}](#{work.work})", [one for one in tables if one.work == work.work])
     yield _sum("**all**", tables)
@@ -44,11 +46,17 @@ def _sum(name: str, tables: Sequence[WorkTable]) -> str:
     results = [one for one in tables if one.kind == "result"]
     others = [one for one in tables if one.kind != "result"]
     counts = (
+        *(len(tables), sum(has_all_columns(one) for one in tables)),
         *(sum(one.rows for one in results), sum(one.machine_rows for one in results)),
         *(sum(one.own_rows for one in results), sum(one.local_rows for one in results)),
         *(sum(one.rows for one in others), sum(one.machine_rows for one in others)),
     )
-    return f"| {name} | {len(tables)} | {' | '.join(map(str, counts))} |\n"
+    return f"| {name} | {' | '.join(map(str, counts))} |\n"
+
+
+def has_all_columns(table: WorkTable) -> bool:
+    """Whether the report has each column of a published table."""
+    return not missing_columns(table)
 
 
 def share_of_results(tables: Sequence[WorkTable]) -> float:
@@ -71,11 +79,20 @@ def _all(tables: Sequence[WorkTable]) -> Iterator[str]:
 
 def _work(work: Work, tables: Sequence[WorkTable]) -> Iterator[str]:
     yield f"\n## {work.work}\n\n{work.title}; {work.source}. Suite: `suites/{work.suite}.toml`.\n\n"
-    yield f"| table | caption | kind | rows | rented | your own | here | report | what is missing |\n|{'---|' * 9}\n"
+    yield "| table | caption | kind | rows | rented | your own | here | report | all columns | what else is missing |\n"
+    yield f"|{'---|' * 10}\n"
     for one in tables:
         if one.work == work.work:
             cells = (one.number, one.caption, one.kind, one.rows, one.machine_rows, one.own_rows, one.local_rows)
-            yield f"| {' | '.join(map(str, (*cells, one.report or '-', one.lacks or '-')))} |\n"
+            ending = (one.report or "-", _columns(one), one.lacks or "-")
+            yield f"| {' | '.join(map(str, (*cells, *ending)))} |\n"
+
+
+def _columns(table: WorkTable) -> str:
+    if table.report is None:
+        return "no: in no report"
+    missing = missing_columns(table)
+    return f"no: lacks {', '.join(missing)}" if missing else f"yes, {len(table.all_columns)}"
 
 
 if __name__ == "__main__":
