@@ -16,16 +16,16 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 # The folders whose tests take longest stand first, so that no worker begins a long test when the others are done.
 FOLDERS = ("flows", "chaos", "infra", "meter", "emulators", "benchmarks")
 SINGLE_TESTS = ("tests/flows/", "tests/chaos/")  # one test here takes as long as a whole file elsewhere
-# Two engines at once would slow each other down, all deployments are on one server, in one pool, and all examples, all
-# questions to the demo and all pictures share what is built for the first one.
-ENGINE, DEPLOYED, EXAMPLES, DEMO, PICTURES = (
-    "tests/flows/test_real_",
+ENGINE = "tests/flows/test_real_"  # a file shares its running servers; in a row, all files would outlast the rest
+# All deployments are on one server, in one pool, and all examples, all questions to the demo and all pictures share what
+# is built for the first one.
+DEPLOYED, EXAMPLES, DEMO, PICTURES = (
     "tests/flows/test_deploy",
     "tests/flows/cli/test_examples.py",
     "tests/flows/cli/test_demo.py",
     "tests/flows/test_prefect_pictures.py",
 )
-TOGETHER = (ENGINE, DEPLOYED, EXAMPLES, DEMO, PICTURES)
+TOGETHER = (DEPLOYED, EXAMPLES, DEMO, PICTURES)
 # Of their tests some wait for more than a minute: begun last, one of them would keep all others waiting.
 LONGEST = tuple(
     f"tests/flows/test_{name}.py"
@@ -39,7 +39,7 @@ def unit_of(nodeid: str) -> str:
     """Name what a worker gets as a whole: the test itself in a slow folder, else its file."""
     together = next(filter(nodeid.startswith, TOGETHER), None)
     file = nodeid.partition("::")[0]
-    return together or (nodeid if file.startswith(SINGLE_TESTS) else file)
+    return together or (nodeid if file.startswith(SINGLE_TESTS) and not file.startswith(ENGINE) else file)
 
 
 class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
@@ -60,15 +60,15 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
 
 def keeps_a_core_busy(unit: str) -> bool:
     """Whether the tests of a unit compute for most of their time."""
-    return unit == ENGINE or unit.startswith(COMPUTING)
+    return unit.startswith((ENGINE, *COMPUTING))
 
 
 def rank(nodeid: str) -> int:
-    """Where a test stands in the order: what one worker runs together first, then the longest files, then by folder."""
+    """Where a test stands in the order: what runs together first, then engines and the longest files, then by folder."""
     unit, folder = unit_of(nodeid), nodeid.split("/")[1]
     if unit in TOGETHER:
         return TOGETHER.index(unit)
-    if nodeid.startswith(LONGEST):
+    if nodeid.startswith((ENGINE, *LONGEST)):
         return len(TOGETHER)
     return len(TOGETHER) + 1 + (FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS))
 

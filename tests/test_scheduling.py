@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.scheduling import DEMO, DEPLOYED, ENGINE, EXAMPLES, LongestFirst, Times, rank, times_of, unit_of
+from tests.scheduling import DEMO, DEPLOYED, EXAMPLES, LongestFirst, Times, rank, times_of, unit_of
 
 ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST = (
     "tests/flows/test_real_engine.py::test_a",
@@ -22,7 +22,7 @@ ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST = (
 @pytest.mark.parametrize(
     ("test", "unit"),
     [
-        (ENGINE_TEST, ENGINE),
+        (ENGINE_TEST, "tests/flows/test_real_engine.py"),
         (DEPLOYED_TEST, DEPLOYED),
         ("tests/flows/test_deployments.py::test_a", DEPLOYED),
         ("tests/flows/cli/test_examples.py::test_a[nightbench plan]", EXAMPLES),
@@ -35,11 +35,11 @@ def test_a_worker_gets_one_night_or_one_file_or_all_tests_that_belong_together(t
     assert unit_of(test) == unit
 
 
-def test_the_real_engine_and_deployments_come_first_then_the_longest_nights_and_the_slow_folders() -> None:
+def test_deployments_come_first_then_the_real_engine_and_the_longest_nights_and_the_slow_folders() -> None:
     short = "tests/flows/test_cli.py::test_a"
-    order = sorted([UNIT_TEST, short, NIGHT_TEST, DEPLOYED_TEST, ENGINE_TEST], key=rank)
+    order = sorted([UNIT_TEST, short, ENGINE_TEST, NIGHT_TEST, DEPLOYED_TEST], key=rank)
 
-    assert order == [ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, short, UNIT_TEST]
+    assert order == [DEPLOYED_TEST, ENGINE_TEST, NIGHT_TEST, short, UNIT_TEST]
 
 
 class TwoWorkers:
@@ -80,6 +80,19 @@ def test_one_worker_computes_while_the_others_wait() -> None:
 
     assert [tests[index] for index in first.given] == [ENGINE_TEST, UNIT_TEST]
     assert [tests[index] for index in second.given] == nights[:2]
+
+
+def test_engines_are_spread_over_the_workers_a_file_each() -> None:
+    engines = [ENGINE_TEST, "tests/flows/test_real_images.py::test_a", "tests/flows/test_real_images.py::test_b"]
+    scheduler, first, second = LongestFirst(TwoWorkers()), Worker(), Worker()
+    for worker in (first, second):
+        scheduler.add_node(worker)
+        scheduler.add_node_collection(worker, engines)
+
+    scheduler.schedule()
+
+    assert [engines[index] for index in first.given] == engines[:1]
+    assert [engines[index] for index in second.given] == engines[1:]
 
 
 def report(when: Any, duration: float, cpu_s: float) -> pytest.TestReport:
