@@ -23,25 +23,32 @@ up: $(STAMP)  ## the service: nights on a schedule, with the Prefect UI
 	$(BIN)/nightbench up
 
 # Most tests wait for a server, an engine or a clock, so there are more workers than a laptop has free cores; no test
-# may depend on how fast the host is. Types and imports are checked beside the tests, and reported after them.
+# may depend on how fast the host is.
 WORKERS ?= 4
 # Without bytecode, each of a hundred processes of ours would compile the same modules once more.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
-test: lint  ## what a change can break: format, lint, types, imports, tests
+
+# Runs the tests of a target, and another target beside them, which is reported after them.
+define tests_beside
 	mkdir -p build
-	@$(MAKE) --no-print-directory types >build/types.txt 2>&1 & types=$$!; \
-	$(PYTEST) -m "not matrix" --numprocesses $(WORKERS) --times=build/test-times.json && tests=passed || tests=failed; \
-	wait $$types && types=passed || types=failed; \
-	cat build/types.txt; echo "make test: tests $$tests; types and imports $$types"; \
-	[ $$tests$$types = passedpassed ]
+	@$(MAKE) --no-print-directory $(1) >build/$(1).txt 2>&1 & beside=$$!; \
+	$(PYTEST) --numprocesses $(WORKERS) $(TESTS) && tests=passed || tests=failed; \
+	wait $$beside && beside=passed || beside=failed; \
+	cat build/$(1).txt; echo "make $@: tests $$tests; $(1) $$beside"; \
+	[ $$tests$$beside = passedpassed ]
+endef
+
+test: TESTS = -m "not matrix" --times=build/test-times.json
+test: lint  ## what a change can break: format, lint, types, imports, tests
+	$(call tests_beside,types)
 
 # Only what `make test` leaves out, so the two together run every test once: more cases of a matrix of which `make test`
 # runs some, and further published works on the real engine. Which these are: `pytest -m matrix --collect-only -qq`. Only
 # files that use the marker are imported.
-test-all: docs  ## the tests that make test leaves out: larger matrices, more published works
-	mkdir -p build
-	$(PYTEST) -m matrix --numprocesses $(WORKERS) --times=build/test-all-times.json \
-	  $$(grep -rlE 'mark\.matrix|matrix\(' tests --include='test_*.py')
+test-all: TESTS = -m matrix --times=build/test-all-times.json \
+  $$(grep -rlE 'mark\.matrix|matrix\(' tests --include='test_*.py')
+test-all: $(STAMP)  ## the tests that make test leaves out: larger matrices, more published works; and the docs
+	$(call tests_beside,docs)
 
 # By the import graph of what differs from the branch main, or from a commit: `make quick SINCE=HEAD`. The nearest tests
 # run first; the times of the last `make test` decide what one minute holds, and what it does not hold is listed.
