@@ -672,7 +672,8 @@ class Conversation:
         gone = asyncio.create_task(self._gone())
         await asyncio.wait({watch, gone}, return_when=asyncio.FIRST_COMPLETED)
         gone.cancel()
-        if not watch.done():
+        # Where this host is busy, writing fails before the look at the connection.
+        if not watch.done() or isinstance(watch.exception(), ConnectionError):
             watch.cancel()
             if "ignores_cancel" in self._truth.faults:
                 self._truth.counts["generation_tokens"] += ask.output_tokens - self._written
