@@ -13,6 +13,7 @@ from tests.flows.deployed import ROOT
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 BENCH_CLIENT = ROOT / "tests" / "emulators" / "bench_client.py"
 LATE_MS = 80.0
+GAP_MS = 40.0  # of the engine: on a busy host a server may be late by 5 ms, and then sends what is due at once
 QUICK = ("--streams", "2", "--ttft-ms", "20", "--itl-ms", "5")
 
 
@@ -22,7 +23,8 @@ def late(house: NightFixture) -> NightFixture:
     vllm = Path(house.environment["NIGHTBENCH_VLLM_EXECUTABLE"])
     python = f'"{sys.executable}" -u'
     client = f'BENCH_LATE_MS={LATE_MS} exec {python} "{BENCH_CLIENT}" "$@"'
-    vllm.write_text(f'#!/bin/sh\n[ "$1" = bench ] && {{ shift 2; {client}; }}\nexec {python} "{TRUTH_SERVER}" "$@"\n')
+    engine = f'TRUTH_ITL_MS={GAP_MS} exec {python} "{TRUTH_SERVER}" "$@"'
+    vllm.write_text(f'#!/bin/sh\n[ "$1" = bench ] && {{ shift 2; {client}; }}\n{engine}\n')
     empty = house.data / "empty"
     house.environment["NIGHTBENCH_VLLM_RS"] = str(empty)
     return house
@@ -50,7 +52,7 @@ def test_on_an_engine_the_bias_is_that_of_the_same_load_against_the_truth(late: 
     ttft = rows["ttft_p50"]
     assert ttft["bias"] == pytest.approx(LATE_MS, abs=20)
     assert ttft["difference"] - (ttft["bias"] - ttft["meter_bias"]) == pytest.approx(ttft["left"])
-    assert rows["itl_event_p50"]["meter_value"] == pytest.approx(5.0, abs=3.0)
+    assert rows["itl_event_p50"]["meter_value"] == pytest.approx(GAP_MS, abs=GAP_MS / 2)
     assert late.leftovers() == []
 
 

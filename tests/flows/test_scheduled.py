@@ -262,6 +262,11 @@ def test_a_run_that_crashed_before_it_had_begun_is_scheduled_again_once(api: Syn
 def test_up_reports_what_a_killed_worker_left_so_that_no_later_run_waits_for_it(
     computer: AsDocumented, api: SyncPrefectClient
 ) -> None:
+    reap = api.read_deployment_by_name("reap/reap")
+    api.pause_deployment(reap.id)  # its next run would find what is left here
+    busy = {"Running", "Pending"}
+    computer.wait_until(lambda: busy.isdisjoint(state_names(api, reap)), "no reap is under way")
+    computer.kill("worker")
     deployment = api.create_deployment(api.create_flow_from_name("left"), name="left", paused=False)
     taken, running, locked, of_others = (api.create_flow_run_from_deployment(deployment) for _ in range(4))
     for run in (taken, running, locked, of_others):
@@ -269,14 +274,14 @@ def test_up_reports_what_a_killed_worker_left_so_that_no_later_run_waits_for_it(
         api.update_flow_run_labels(run.id, {WORKER_LABEL: "another" if run is of_others else WORKER})
     lock = computer.home / "data" / FOLDER / str(locked.id)
     lock.parent.mkdir(exist_ok=True)
-    lock.touch()  # of a night, which the next reap reports with a message
+    lock.touch()  # of a night, which the next reap would report with a message
 
-    computer.kill("worker")
     shown = computer.run(UP)
 
     ended = [api.read_flow_run(run.id).state for run in (taken, running, locked, of_others)]
     lock.unlink()
     api.delete_deployment(deployment)
+    api.resume_deployment(reap.id)
     assert f"flow run {taken.name} was taken by a worker that was killed: it is scheduled again" in shown
     assert [state and state.type.value for state in ended] == ["SCHEDULED", "CRASHED", "RUNNING", "RUNNING"]
     assert ended[1] is not None
