@@ -32,20 +32,20 @@ PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
 define tests_beside
 	mkdir -p build
 	@$(MAKE) --no-print-directory $(1) >build/$(1).txt 2>&1 & beside=$$!; \
-	$(PYTEST) --numprocesses $(WORKERS) $(TESTS) && tests=passed || tests=failed; \
+	$(PYTEST) --numprocesses $(WORKERS) $(TESTS_$@) && tests=passed || tests=failed; \
 	wait $$beside && beside=passed || beside=failed; \
 	cat build/$(1).txt; echo "make $@: tests $$tests; $(1) $$beside"; \
 	[ $$tests$$beside = passedpassed ]
 endef
 
-test: TESTS = -m "not matrix" --times=build/test-times.json
+TESTS_test = -m "not matrix" --times=build/test-times.json
 test: lint  ## what a change can break: format, lint, types, imports, tests
 	$(call tests_beside,types)
 
 # Only what `make test` leaves out, so the two together run every test once: more cases of a matrix of which `make test`
 # runs some, and further published works on the real engine. Which these are: `pytest -m matrix --collect-only -qq`. Only
 # files that use the marker are imported.
-test-all: TESTS = -m matrix --times=build/test-all-times.json \
+TESTS_test-all = -m matrix --times=build/test-all-times.json \
   $$(grep -rlE 'mark\.matrix|matrix\(' tests --include='test_*.py')
 test-all: $(STAMP)  ## the tests that make test leaves out: larger matrices, more published works; and the docs
 	$(call tests_beside,docs)

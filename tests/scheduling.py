@@ -17,8 +17,8 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 FOLDERS = ("flows", "chaos", "infra", "meter", "emulators", "benchmarks")
 SINGLE_TESTS = ("tests/flows/", "tests/chaos/")  # one test here takes as long as a whole file elsewhere
 ENGINE = "tests/flows/test_real_"  # a file shares its running servers; in a row, all files would outlast the rest
-# All deployments are on one server, in one pool, and all examples, all questions to the demo and all pictures share what
-# is built for the first one.
+# All deployments are on one server, in one pool; all examples, all questions to the demo and all pictures share what is
+# built for the first one.
 DEPLOYED, EXAMPLES, DEMO, PICTURES = (
     "tests/flows/test_deploy",
     "tests/flows/cli/test_examples.py",
@@ -64,7 +64,7 @@ def keeps_a_core_busy(unit: str) -> bool:
 
 
 def rank(nodeid: str) -> int:
-    """Where a test stands in the order: what runs together first, then engines and the longest files, then by folder."""
+    """Where a test stands in the order: what runs together first, then engines and the longest files, then folders."""
     unit, folder = unit_of(nodeid), nodeid.split("/")[1]
     if unit in TOGETHER:
         return TOGETHER.index(unit)
