@@ -24,7 +24,8 @@ Facts = Mapping[str, str]
 IDENTITY = ("source", "model", "precision", "gpu", "parallelism", "scenario", "engine", "client")
 COMPARED = frozenset({"gpu", "parallelism", "engine", "variant", "machine"})
 _OF_MACHINE = frozenset({"gpu", "parallelism"})  # another machine has other ones
-_TAGS = frozenset({"variant", "machine"})  # the name of a scenario ends with theirs
+_TAGS = ("variant", "machine")  # the name of a scenario ends with theirs
+TAG = "@"  # before each part of a scenario's name behind the first, such as those of its machine and its variant
 # A number is compared only where these are equal; the others of the stack are listed beside the pair.
 REQUIRED = ("workload", "method_version", "client", "client_version", "arrivals", "repeats", "model_revision")
 ORDER: tuple[Verdict, ...] = ("loss", "gain", "changed", "inconclusive", "within one lease", "equivalent")
@@ -98,13 +99,14 @@ class Compared:
 def compare_sides(leases: Iterable[Lease], one: Side, other: Side) -> Compared:
     """Pair the series of both sides, and judge all pairs at once; at most 5 % of what stands is there by chance."""
     paired_by = _paired_by(one, other)
+    tags = [side.patterns[name] for side in (one, other) for name in _TAGS if name in side.patterns]
     found: dict[tuple[str, str], tuple[list[Lease], list[Lease]]] = defaultdict(lambda: ([], []))
     series: dict[SeriesKey, list[Lease]] = defaultdict(list)
     for lease in leases:
         series[lease.key].append(lease)
         for side, place in ((one, 0), (other, 1)):
             if side.has(lease.facts):
-                found[_name(lease, paired_by), lease.key.metric][place].append(lease)
+                found[_name(lease, paired_by, tags), lease.key.metric][place].append(lease)
     named = {*one.patterns, *other.patterns}
     pairs, refused = list[Pair](), list[Refusal]()
     for (name, metric), (left, right) in found.items():
@@ -141,13 +143,15 @@ def _setup(lease: Lease) -> tuple[str, ...]:
 
 def _paired_by(one: Side, other: Side) -> tuple[str, ...]:
     named = COMPARED & {*one.patterns, *other.patterns}
-    scenario = ["bare_scenario"] if named & _TAGS else ["scenario"]
     named |= _OF_MACHINE if "machine" in named else frozenset()
-    return (*(name for name in IDENTITY if name not in named and name != "scenario"), *scenario)
+    return tuple(name for name in IDENTITY if name not in named and name != "scenario")
 
 
-def _name(lease: Lease, paired_by: Sequence[str]) -> str:
-    return "/".join(lease.facts[name] for name in paired_by if name in lease.facts)
+def _name(lease: Lease, paired_by: Sequence[str], tags: Sequence[str]) -> str:
+    """What a lease is paired by; its scenario, without the tags that these patterns of the sides name, is last."""
+    first, *rest = lease.facts["scenario"].split(TAG)
+    kept = [tag for tag in rest if not any(fnmatchcase(tag, pattern) for pattern in tags)]
+    return "/".join((*(lease.facts[name] for name in paired_by if name in lease.facts), TAG.join((first, *kept))))
 
 
 def _refusal(series: str, left: Sequence[Lease], right: Sequence[Lease], named: set[str]) -> Refusal | None:

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from bench.errors import UsageError
 from bench.trends.paired import Run, paired
-from bench.trends.sides import Compared, judged
+from bench.trends.sides import TAG, Compared, judged
 from warehouse.lake.query import ask
 from warehouse.schema.row import Row
 from warehouse.sql import sql
 from warehouse.trends.compare import Comparison
-from warehouse.trends.leases import TAG
 from warehouse.trends.missing import Missing
 from warehouse.trends.releases import METRICS
 

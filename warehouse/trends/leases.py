@@ -6,14 +6,12 @@ from pathlib import Path
 
 from bench.trends.difference import Repeats
 from bench.trends.series import STACK_FIELDS, Point, SeriesKey, lower_is_better
-from bench.trends.sides import Lease
+from bench.trends.sides import TAG, Lease
 from warehouse.lake.query import ask
 from warehouse.sql import sql
 from warehouse.trends.history_series import history_series
 from warehouse.trends.own_series import SOURCE
 
-# The parts of a scenario's name behind the first, such as those of its machine and its variant.
-TAG = "@"
 _OWN = """
 WITH facts AS (
     SELECT night, scenario_id, lease_id,
@@ -76,5 +74,5 @@ def history_leases(data: Path) -> Iterator[Lease]:
 
 
 def _tags(scenario: str) -> dict[str, str]:
-    bare, *tags = scenario.split(TAG)
-    return {"bare_scenario": bare} | ({"variant": "\n".join(tags)} if tags else {})
+    tags = scenario.split(TAG)[1:]
+    return {"variant": "\n".join(tags)} if tags else {}

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from bench.search.flag_space import OWN
 from bench.search.halving import Confirmation, Trial
-from bench.trends.sides import Pair
+from bench.trends.sides import TAG, Pair
 from warehouse.lake.query import ask
 from warehouse.schema.row import Row
 from warehouse.sql import sql
 from warehouse.trends.ab import COUNTED, compare_variants
-from warehouse.trends.leases import TAG
 
 _RUNS = """
 SELECT scenario, verdict, reason, completed, request_count, within_slo_share, {{ metric | name }} AS value,

@@ -16,7 +16,7 @@ A, B = Side("A", {"engine_version": "1"}), Side("B", {"engine_version": "2"})
 
 def lease(day: int, value: float, scenario: str = "chat", metric: str = "ttft_p50_ms", **facts: str) -> Lease:
     said = {"source": "ours", "model": "m", "gpu": "H100", "scenario": scenario, "client": "meter", "workload": "w"}
-    said |= {"bare_scenario": scenario.split("@", maxsplit=1)[0], "engine_version": "1", "night": f"n{day}", **facts}
+    said |= {"engine_version": "1", "night": f"n{day}", **facts}
     stack = {name: said[name] for name in STACK_FIELDS if name in said}
     point = Point(said["night"], START + timedelta(days=day), value, stack=stack)
     key = SeriesKey("ours", f"{said['model']}/{said['gpu']}/{scenario}", metric)
@@ -85,6 +85,25 @@ def test_variants_of_a_scenario_are_compared() -> None:
     sides = Side("a", {"variant": "eager"}), Side("b", {"variant": "graphs"})
 
     assert [pair.verdict for pair in compare_sides(leases, *sides).pairs] == ["gain"]
+
+
+def test_variants_are_compared_under_each_power_cap_apart_and_caps_for_each_variant() -> None:
+    values = {("eager", "400W"): 100, ("eager", "300W"): 130, ("graphs", "400W"): 90, ("graphs", "300W"): 117}
+    leases = [
+        one
+        for at, ((variant, cap), value) in enumerate(values.items())
+        for one in nights(
+            range(5 * at, 5 * at + 5), value, scenario=f"chat@{variant}@{cap}", variant=f"{variant}\n{cap}"
+        )
+    ]
+
+    def shifts(one: str, other: str) -> dict[str, float]:
+        sides = Side(one, {"variant": one}), Side(other, {"variant": other})
+        pairs = compare_sides(leases, *sides).pairs
+        return {pair.series.rpartition("/")[2]: round(pair.difference.shift, 1) for pair in pairs}
+
+    assert shifts("eager", "graphs") == {"chat@400W": -0.1, "chat@300W": -0.1}
+    assert shifts("400W", "300W") == {"chat@eager": 0.3, "chat@graphs": 0.3}
 
 
 def test_machines_are_compared_although_their_gpus_and_the_names_of_their_scenarios_differ() -> None:
