@@ -217,6 +217,7 @@ class RunRecord(StoredValue):
     load: LoadRun | None = None
     busy: Busy | None = None
     host_use: HostUse | None = None  # None: failed before its load, or from before this was measured
+    power_caps_w: tuple[float, ...] = ()  # of each GPU, as read back before the load; empty: the suite sets none
     adapters_like_base: tuple[str, ...] | None = None  # that answer as the base model; None: not compared
     accuracy: Accuracy | None = None  # None: failed before, or from before this was measured
     lease: LeaseFacts | None = None

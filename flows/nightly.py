@@ -30,7 +30,7 @@ from flows.night_request import NightRequest
 from flows.nodes import measure_on_nodes, prepare_with_others, rent_others, with_nodes
 from flows.notifying import notify_of_night
 from flows.rental import release_at_end
-from flows.serving import Started, leave_server, profile_scenarios, require_fit, start_server, with_failed_starts
+from flows.serving import leave_server, profile_scenarios, require_fit, start_server, with_failed_starts
 from flows.spread.elsewhere import is_spread, require_means, run_elsewhere
 from flows.suspects import measure_suspects
 from infra.agent.operations import MachinePaths
@@ -41,7 +41,7 @@ from infra.engines.server import EngineAt, RunningServer
 from infra.leases.stage_budget import record_stage
 from infra.ledger.lease import Lease
 from infra.loadgen.suite_file import refuse_forced_resume
-from infra.measurement.run import RunContext
+from infra.measurement.run import RunContext, Started
 from infra.reporting import no_progress
 from infra.settings import Settings
 from infra.storage import store

@@ -11,7 +11,6 @@ from bench.record import NightRecord, PlannedRun, RunRecord
 from bench.suite.command import NodePlace
 from flows.models import prepare_in_parallel
 from flows.rental import Rental
-from flows.serving import Started
 from infra.agent.operations import MachinePaths
 from infra.agent.prepare import Prepared
 from infra.bootstrap import MACHINES_AT_ONCE, ledger_file, stage_book
@@ -20,7 +19,7 @@ from infra.leases.stage_budget import record_stage
 from infra.ledger.lease import Lease
 from infra.loadgen.command import HERE
 from infra.loadgen.nodes import Node
-from infra.measurement.run import RunContext
+from infra.measurement.run import RunContext, Started
 from infra.processes.side_by_side import side_by_side
 from infra.reporting import Progress
 from infra.settings import Settings

@@ -18,7 +18,7 @@ from flows.models import MachineModels
 from infra.bootstrap import ledger, ledger_file
 from infra.engines.server import EngineAt, RunningServer
 from infra.leases.stage_budget import has_time, leases_of, left_of_lease_s, record_stage
-from infra.measurement.run import RunContext
+from infra.measurement.run import RunContext, Started
 from infra.settings import Settings
 from infra.storage import store
 from infra.storage.failed_starts import keep_failed_start, leases_that_failed, read_failed_starts
@@ -27,8 +27,6 @@ from tasks.measuring import bring_up, has_tasks, ready_offline_engine, run_lm_ev
 from tasks.profiling import profile, runs_to_profile
 from tasks.upload import upload_runs
 from warehouse.judging.validation import imported_meanwhile
-
-Started = RunningServer | EngineAt | NightbenchError  # of runs that need no server it is the engine
 
 
 def start_server(settings: Settings, context: RunContext, run: PlannedRun, engine: EngineAt) -> Started:

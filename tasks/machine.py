@@ -172,6 +172,8 @@ def prepare_machine(
         lease.lease_id, lease.is_free_to_change, paths.scratch, mount, lookup.model, suite.quality.lm_eval
     )
     executor = executor_of(settings, lease)
+    if suite.power is not None:
+        executor.run(operations.check_power_caps, Reporter(log.info))
     prepared = executor.run(operations.prepare, Reporter(log.info), suite.engine, suite.model, options)
     prepared = replace(prepared, model=lookup.explain(prepared.model))
     took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in prepared.stage_s.items())

@@ -18,7 +18,7 @@ from infra.bootstrap import executor_for, executor_of, ledger
 from infra.clouds.cloud import Snapshot
 from infra.engines.server import EngineAt, RunningServer
 from infra.ledger.lease import Lease
-from infra.measurement.run import RunContext
+from infra.measurement.run import RunContext, Started
 from infra.measurement.run import measure as measure_run
 from infra.models.models import PreparedModel
 from infra.processes.environment import child_environment
@@ -116,7 +116,7 @@ def measure(
     settings: Settings,
     context: RunContext,
     run: PlannedRun,
-    running: RunningServer | EngineAt | NightbenchError,
+    running: Started,
     is_last: bool,
     progress: Progress,
 ) -> RunRecord:

@@ -65,6 +65,12 @@ def _amd_identity(static: dict[str, Any], uuid: str | None, firmware: tuple[str,
     )
 
 
+def amd_caps(static: str, kind: str | None = None) -> dict[str | None, float | None]:
+    """The power cap in watts by a GPU's index; with `kind`, None where the tool has no cap of that name."""
+    limits = {str(one.get("gpu")): _table(one, "limit") for one in amd_list(static)}
+    return {gpu: _watts(limit) if kind is None or kind in limit else None for gpu, limit in limits.items()}
+
+
 def nvidia_identities(csv: str, described: str = "") -> tuple[GpuFacts, ...]:
     """The GPUs of `nvidia-smi --query-gpu=<NVIDIA_IDENTITY> --format=csv,noheader,nounits`.
 
@@ -107,7 +113,8 @@ def _table(value: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _watts(limit: dict[str, Any]) -> float | None:
-    """The cap that is set, else None; a value with a unit, or a plain number."""
+    """The cap that is set, else None; a value with a unit, or a plain number. Of several, `ppt0` is the GPU's."""
+    limit = _table(limit, "ppt0") or limit
     for name in ("socket_power_limit", "socket_power", "power_cap"):
         value = limit.get(name)
         found = _number(value.get("value") if isinstance(value, dict) else value)

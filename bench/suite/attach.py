@@ -21,12 +21,13 @@ def reasons_against(suite: Suite) -> Iterator[str]:
             yield f"scenario {entry.name} asks for a model or a machine of its own; an endpoint is one of each"
         if entry.driver != METER:
             yield f'scenario {entry.name} has the driver {entry.driver}, which needs our own engine: use "{METER}"'
-    if suite.ladder:
-        yield "ladder starts other servers where memory runs out"
-    if suite.control is not None:
-        yield "control starts a server of its own"
-    if suite.quality.lm_eval is not None:
-        yield "quality.lm_eval asks its tasks of a server on the machine"
+    of_machine = {
+        "ladder starts other servers where memory runs out": suite.ladder,
+        "power sets caps on the GPUs of a host of your own": suite.power,
+        "control starts a server of its own": suite.control,
+        "quality.lm_eval asks its tasks of a server on the machine": suite.quality.lm_eval,
+    }
+    yield from (why for why, table in of_machine.items() if table)
 
 
 def attached(suite: Suite, url: str) -> Suite:

@@ -1,7 +1,7 @@
 """Expand the matrices, models, machines and variants of a suite to plain scenarios."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -11,9 +11,10 @@ from pydantic import BaseModel, Field, ValidationError
 from bench.suite.engine import Engine
 from bench.suite.engine_changes import EngineChanges, EngineTable
 from bench.suite.load_search import SEARCH_TABLES, first_probe
+from bench.suite.machine import Power, cap_label
 from bench.suite.matrix import CHOICES, MatrixError, count_points, points_of
 from bench.suite.search import Search
-from bench.suite.setups import InvalidTableError, PlacedError, Setups, Table, chosen, require_sound, require_used
+from bench.suite.setups import InvalidTableError, PlacedError, Setups, chosen, require_sound, require_used
 from bench.suite.slo import Slo
 from bench.suite.source import Place
 
@@ -23,6 +24,7 @@ SET_BY_EXPANSION = {
     "variant": "every variant runs every scenario; variants = [...] chooses some",
     "model": "every model runs every scenario; models = [...] chooses some",
     "machine": "every machine runs every scenario; machines = [...] chooses some",
+    "power_cap_w": "write a [power] table, whose watts every scenario is measured under",
     "search": "write a [[sweeps]] or a [[searches]] table",
     "base": "it is found when the suite is read",
 }
@@ -36,6 +38,12 @@ class Tables(Setups):
     sweeps: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
     searches: tuple[dict[str, Any], ...] = Field(default=(), strict=False)
     slo: Slo | None = None
+    power: Power | None = None
+
+    @property
+    def caps(self) -> tuple[float | None, ...]:
+        """The power caps of every scenario; (None,) where none is set."""
+        return (None,) if self.power is None else self.power.watts
 
 
 class Own(BaseModel):
@@ -64,11 +72,13 @@ def is_expanded(raw: Mapping[str, Any]) -> bool:
     scenarios = raw.get("scenarios")
     entries = [entry for entry in scenarios if isinstance(entry, dict)] if isinstance(scenarios, list) else []
     keys = {"engine", *CHOICES, *SET_BY_EXPANSION}
-    return any(entry.keys() & keys for entry in entries) or bool(raw.keys() & {"matrix", *SEARCH_TABLES, *CHOICES})
+    return any(entry.keys() & keys for entry in entries) or bool(
+        raw.keys() & {"matrix", "power", *SEARCH_TABLES, *CHOICES}
+    )
 
 
 def expand(raw: Mapping[str, Any]) -> Expansion:
-    """Every scenario of a suite file's keys, and the first probe of each search, on each model, machine and variant.
+    """Every scenario of a suite file's keys, and the first probe of each search, on all that it runs on.
 
     Raises pydantic's ValidationError or InvalidTableError for a table of the wrong form, and PlacedError for one that
     does not go with the others.
@@ -109,8 +119,10 @@ def _require_few(tables: Tables) -> None:
             points = _counted(table, place) if key == "matrix" else 1
             count += points
             total += points * math.prod(len(chosen(getattr(tables, each), table, each, place)) for each in CHOICES)
+    total *= len(tables.caps)
     if total > POINTS_MAX:
         sizes = [f"{len(getattr(tables, key))} {key}" for key in CHOICES if len(getattr(tables, key)) > 1]
+        sizes += [f"{len(tables.caps)} power caps"] if len(tables.caps) > 1 else []
         by_setups = f" ({' x '.join([f'{count} points', *sizes])})" if sizes else ""
         raise PlacedError(
             ("matrix", 0),
@@ -155,7 +167,7 @@ class _Expander:
     changes: list[tuple[EngineChanges, Place]] = field(default_factory=list)
 
     def entries_of(self, point: dict[str, Any], place: Place) -> Iterator[dict[str, Any]]:
-        """The scenario of a point, once for each model, machine and variant that it runs on."""
+        """The scenario of a point, once for each model, machine, variant and power cap that it runs on."""
         for key, instead in SET_BY_EXPANSION.items():
             if key in point:
                 raise PlacedError((*place, key), f"unknown key {key!r}; {instead}")
@@ -165,7 +177,10 @@ class _Expander:
         for on in product(*lists):
             found = {key: table for key, table in zip(CHOICES, on, strict=True) if table is not None}
             self.used |= {(key, table.name) for key, table in found.items()}
-            yield plain | self._on(found, own, place) | _name(point, found)
+            entry, tags = plain | self._on(found, own, place), [table.name for table in found.values()]
+            for cap in self.tables.caps:
+                capped = {} if cap is None else {"power_cap_w": cap}
+                yield entry | capped | _name(point, [*tags, *map(cap_label, capped.values())])
 
     def _own(self, point: Mapping[str, Any], place: Place) -> EngineTable | None:
         if "engine" not in point:
@@ -196,11 +211,9 @@ class _Expander:
         return entry | ({"machine": found["machines"].machine} if "machines" in found else {})
 
 
-def _name(point: Mapping[str, Any], found: Mapping[str, Table]) -> dict[str, str]:
-    """The name of a scenario: its own, and those of its model, machine and variant; none where it has none itself."""
-    if not isinstance(point.get("name"), str):
-        return {}
-    return {"name": "@".join((point["name"], *(table.name for table in found.values())))}
+def _name(point: Mapping[str, Any], tags: Iterable[str]) -> dict[str, str]:
+    """The name of a scenario: its own, and those of what it runs on; none where it has none itself."""
+    return {"name": "@".join((point["name"], *tags))} if isinstance(point.get("name"), str) else {}
 
 
 def _changed(engine: Engine, changes: EngineChanges, place: Place) -> Engine:

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from bench.frozen import Frozen
 
 Spot = Literal["never", "first", "only"]
 LABEL = r"^[A-Za-z0-9][\w.-]*$"
+Cap = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -64,6 +65,30 @@ class Machine(Frozen):
             msg = "alternatives and spot need a rented machine: set machine.kind to the kind to rent"
             raise ValueError(msg)
         return self
+
+
+class Power(Frozen):
+    """The `[power]` table: power caps of the GPUs, under each of which every scenario is measured.
+
+    Only on a host of one's own: there a cap is set before a server starts, read back before and after each load, and
+    set back when the lease ends.
+    """
+
+    watts: tuple[Cap, ...] = Field(strict=False, min_length=1)  # caps of each GPU; a scenario is called `chat@400W`
+
+    @field_validator("watts")
+    @classmethod
+    def _differ(cls, watts: tuple[float, ...]) -> tuple[float, ...]:
+        twice = next((cap for place, cap in enumerate(watts) if cap in watts[:place]), None)
+        if twice is not None:
+            msg = f"{twice:g} is listed twice: remove one"
+            raise ValueError(msg)
+        return watts
+
+
+def cap_label(watts: float) -> str:
+    """What the name of a scenario ends with under a power cap: `400W`."""
+    return f"{watts:g}W"
 
 
 def regions_of(machine: Machine) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from bench.suite.expansion import Expansion, expand
 from bench.suite.ladder import Rung
 from bench.suite.load_search import SearchTable, SweepTable
 from bench.suite.local_scale import LocalScale
-from bench.suite.machine import Alternative, Machine
+from bench.suite.machine import Alternative, Machine, Power
 from bench.suite.model import Model
 from bench.suite.prompts import Prompts
 from bench.suite.quality import LmEval, Profile, Quality
@@ -224,6 +224,7 @@ def _suggestion(path: tuple[int | str, ...]) -> str:
         "searches": SearchTable,
         "slo": Slo,
         "client": Client,
+        "power": Power,
     }
     table = tables.get(str(path[0]), Suite) if len(path) > 1 else Suite
     inner: dict[int | str, type[Frozen]] = {

@@ -25,12 +25,13 @@ def scaled(suite: Suite, local: LocalScale) -> Suite:
 
     Its scenarios and variants keep the flags and the environment in which their engine differs from that of their model
     and machine. Machines keep their names, and models theirs behind that of the local model. Raises SuiteError where no
-    local model stands for a model.
+    local model stands for a model. No power cap is set here: of several caps, the scenarios of the first are run.
     """
     models = {model.name: _model_here(place, model, suite, local) for place, model in enumerate(suite.models)}
     entries = tuple(
         _scaled_entry(entry, suite.engine, local).model_copy(update=_setup_here(entry, models, local))
         for entry in suite.scenarios
+        if suite.power is None or entry.power_cap_w == suite.power.watts[0]
     )
     changes: dict[str, Any] = {
         "name": f"{suite.name}-local",
@@ -46,15 +47,17 @@ def scaled(suite: Suite, local: LocalScale) -> Suite:
         "ready_timeout_s": local.ready_timeout_s,
         "run_timeout_s": local.run_timeout_s,
         "control": None,
+        "power": None,
         "ladder": None,
         "scenarios": entries,
     }
     return suite.model_copy(update=changes).without_equals()
 
 
-def _setup_here(entry: ScenarioEntry, models: Mapping[str, Model], local: LocalScale) -> dict[str, Model | Machine]:
-    """What stands for the model and the machine of a scenario."""
-    found: dict[str, Model | Machine] = {} if entry.model is None else {"model": models[entry.model.name]}
+def _setup_here(entry: ScenarioEntry, models: Mapping[str, Model], local: LocalScale) -> dict[str, Any]:
+    """What stands for the model and the machine of a scenario; it has no power cap."""
+    found: dict[str, Any] = {"name": entry.uncapped_name, "power_cap_w": None}
+    found |= {} if entry.model is None else {"model": models[entry.model.name]}
     return found | ({} if entry.machine is None else {"machine": _machine_here(entry.machine.name, local)})
 
 

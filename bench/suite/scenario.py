@@ -24,6 +24,7 @@ class Scenario(Frozen):
     fallback_of: str | None = None  # id of the scenario that ran out of memory; this is its ladder's rung number `rung`
     rung: int = Field(default=0, ge=0)  # from 1; 0: as the suite asks
     client_hosts: int = Field(default=0, ge=0)  # that share the load, over SSH; 0: the computer that measures
+    power_cap_w: float | None = Field(default=None, gt=0)  # of each GPU; None: as the machine has it
     is_control: bool = False  # the suite's control, never a scenario of it, even if it asks for the same
 
     @property

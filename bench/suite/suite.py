@@ -15,7 +15,7 @@ from bench.suite.engine import Engine
 from bench.suite.engine_searches import Bisect, Tune
 from bench.suite.ladder import Rung
 from bench.suite.local_scale import LocalScale
-from bench.suite.machine import Limit, Machine
+from bench.suite.machine import Limit, Machine, Power, cap_label
 from bench.suite.model import Model
 from bench.suite.quality import Profile, Quality
 from bench.suite.report import Report
@@ -42,6 +42,7 @@ class ScenarioEntry(Workload):
     model: Model | None = None  # None: the suite's
     machine: Machine | None = None  # None: the suite's
     variant: str | None = None
+    power_cap_w: float | None = Field(default=None, gt=0)  # one of [power]
     repeats: int | None = Field(default=None, ge=1, le=REPEATS_MAX)  # None: the suite's
     search: Search | None = None  # what follows this scenario, which is its first probe; None: nothing
     # The engine of its model and machine, before what it changes itself. For scaling only, so it is not stored.
@@ -49,8 +50,13 @@ class ScenarioEntry(Workload):
 
     @property
     def base_name(self) -> str:
-        """The name without that of the variant."""
-        return self.name if self.variant is None else self.name.removesuffix(f"@{self.variant}")
+        """The name without those of the variant and the power cap."""
+        return self.uncapped_name if self.variant is None else self.uncapped_name.removesuffix(f"@{self.variant}")
+
+    @property
+    def uncapped_name(self) -> str:
+        """The name without that of the power cap."""
+        return self.name if self.power_cap_w is None else self.name.removesuffix(f"@{cap_label(self.power_cap_w)}")
 
     def workload(self) -> Workload:
         """The load on the server, without labels and engine."""
@@ -92,6 +98,7 @@ class Suite(Frozen):
     tune: Tune | None = None  # None: `nightbench tune` has no flags to search
     profile: Profile | None = None  # None: no trace is made of a scenario
     machine: Machine = Machine()  # where to run and what to rent
+    power: Power | None = None  # None: no power cap is set
     model: Model  # what is served
     engine: Engine  # the server and its options
     endpoint: Endpoint | None = None  # what is known of a server that already runs
@@ -160,6 +167,7 @@ class Suite(Frozen):
                 engine=entry.engine or self.engine,
                 workload=entry.workload(),
                 client_hosts=len(self.client.hosts),
+                power_cap_w=entry.power_cap_w,
             )
             for entry in self.scenarios
         )
@@ -231,7 +239,7 @@ class Suite(Frozen):
         for entry in self.scenarios:
             on = (entry.engine or self.engine, entry.model or self.model, entry.machine or self.machine)
             key = " ".join(value.model_dump_json() for value in (*on, entry.workload()))
-            key += "" if entry.search is None else f" {entry.search.model_dump_json()}"
+            key += f" {entry.power_cap_w}" + ("" if entry.search is None else f" {entry.search.model_dump_json()}")
             first = kept.setdefault(key, entry)
             if first is not entry:
                 merged[entry.name] = first.name

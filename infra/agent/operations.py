@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bench.engines.profile_record import ProfileRecord
-from bench.errors import LmEvalError, NightbenchError
+from bench.errors import LmEvalError
 from bench.host import HostFacts
 from bench.loadgen.drivers.target import ClientHost
 from bench.machine.canary import CanaryRecord
@@ -31,6 +31,7 @@ from infra.engines.known_flags import require_known_flags
 from infra.engines.server import EngineAt, RunningServer, ServerRequest
 from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
+from infra.hardware.power_cap import hold_cap, read_caps
 from infra.hardware.preflight import Fitness, MachineRequirements
 from infra.loadgen import nodes
 from infra.loadgen.night_calibration import calibrate_night
@@ -38,7 +39,7 @@ from infra.loadgen.nodes import Node
 from infra.measurement import lm_eval, lm_eval_venv, profile_run
 from infra.measurement.answers import ask
 from infra.measurement.lm_eval_data import fetch_task_data
-from infra.measurement.run import RunContext
+from infra.measurement.run import RunContext, Started
 from infra.measurement.run import measure as measure_run
 from infra.models.bucket_transfer import upload_parts
 from infra.models.models import PreparedModel, list_files
@@ -82,6 +83,12 @@ def check_machine(settings: Settings, reporter: Reporter, required: Machine, is_
         folder=str(settings.data.absolute()), gpu_count=required.gpu_count, gpu=required.gpu, is_rented=is_rented
     )
     return preflight.check_machine(requirements, reporter.say)
+
+
+@operation
+def check_power_caps(_settings: Settings, _reporter: Reporter) -> None:
+    """Raise MachineUnfitError where no power cap of a GPU can be read on this machine."""
+    read_caps()
 
 
 @operation(leaves_results=True)
@@ -201,6 +208,7 @@ def bring_up(
         port=settings.engine_port,
         ready_timeout_s=ready_timeout_s,
     )
+    hold_cap(context.machine, run.scenario.power_cap_w, reporter.say)
     running = server.bring_up(started, reporter.say)
     return replace(running, answers=_answers(running, run))
 
@@ -239,7 +247,7 @@ def measure(
     reporter: Reporter,
     context: RunContext,
     run: PlannedRun,
-    running: RunningServer | EngineAt | NightbenchError,
+    running: Started,
     is_last: bool,
 ) -> RunRecord:
     """Measure one run into its run folder; a NightbenchError becomes a record with outcome `failed`.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from infra.hardware.power_cap import UNDO, UNDO_TIMEOUT_S
 from infra.processes.machine_lock import Holder
 from infra.remote.cleanup import end_marked
 from infra.remote.deploy import HOME
@@ -66,14 +67,16 @@ def _parse_lease(text: str) -> dict[str, Any] | None:
 
 
 def end(host: Host, held: dict[str, Any]) -> None:
-    """End a lease's processes, delete its files, and free the host last, so that a failed release is repeated.
+    """End a lease's processes, set power caps back, delete its files, and free the host, so that a failure is repeated.
 
     Where another lease has taken the host meanwhile, that one keeps it.
     """
     lease_id, name = str(held["lease_id"]), str(held["name"])
     if re.fullmatch(r"[\w-]+", lease_id) and re.fullmatch(r"[\w-]+", name):  # the file may hold anything
         end_marked(host, lease_id)
-        host.output_of(f"rm -rf {HOME}/leases/{lease_id} {HOME}/data/machines/{name}")
+        folder = f"{HOME}/data/machines/{name}"
+        host.output_of(f"[ ! -e {folder}/{UNDO} ] || sh {folder}/{UNDO}", timeout_s=UNDO_TIMEOUT_S)
+        host.output_of(f"rm -rf {HOME}/leases/{lease_id} {folder}")
     _change_lease(host, _FREE, str(held["text"]))
 
 

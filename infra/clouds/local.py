@@ -4,10 +4,12 @@ import shutil
 from datetime import datetime
 from pathlib import Path
 
+from bench.errors import CloudError, MachineUnfitError
 from bench.machine.names import PREFIX, MachineName
 from infra.clock import Clock, SystemClock
 from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer
 from infra.engines import container
+from infra.hardware.power_cap import UNDO, undo_cap
 from infra.processes import detached
 
 STOP_PATIENCE_S = 15.0
@@ -61,7 +63,10 @@ class LocalCloud(Cloud):
         return CloudMachine(machine_id, name, status="active", address="127.0.0.1", kind="local", usd_per_hour=0.0)
 
     def release(self, machine_id: str) -> None:
-        """End every process of the machine, sessions first, then processes that left theirs; delete the folder."""
+        """End every process of the machine, sessions first, set power caps back, and delete the folder.
+
+        Raises CloudError where a cap cannot be set back; then the folder stays, and this may be repeated.
+        """
         folder = self.folder(machine_id)
         try:
             container.remove_all(folder)  # a container is docker's child: ending our processes would not end it
@@ -71,4 +76,9 @@ class LocalCloud(Cloud):
                 if session is not None:
                     detached.end_session(session, STOP_PATIENCE_S)
             detached.end(detached.marked(machine_id), patience_s=2.0)
+        if (folder / UNDO).exists():
+            try:
+                undo_cap(folder)
+            except MachineUnfitError as error:
+                raise CloudError(str(error)) from error
         shutil.rmtree(folder, ignore_errors=True)

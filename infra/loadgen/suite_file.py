@@ -9,7 +9,7 @@ from bench.engines.by_name import ENGINES
 from bench.engines.ladder import require_rungs
 from bench.engines.require import require_engines
 from bench.engines.speculative_load import with_real_prompts
-from bench.errors import SuiteError, UsageError
+from bench.errors import MachineUnfitError, SuiteError, UsageError
 from bench.free_twins import with_free_twins
 from bench.loadgen.drivers.require_engine import require_driver_engines
 from bench.machine.of_target import on_target
@@ -30,6 +30,7 @@ from bench.suite.target import Target, parse_target
 from catalog.engine_check import require_servable, with_rules_applied
 from catalog.read import machine_size
 from infra.engines.secret_environment import key_variable
+from infra.hardware.power_cap import read_caps
 from infra.loadgen import datasets
 from infra.loadgen.suite_lock import resolve_tracked, with_lock
 
@@ -64,6 +65,7 @@ def read_suite(
     local = asked.local if where is not None and where.is_scaled else None
     suite = with_lock(asked, path) if local is None else scaled(asked, local)
     suite = suite if where is None else on_target(suite, where, machine, path)
+    _require_own_gpus(suite, source, where)
     if not is_draft:
         require_pins(suite, source)
     suite = datasets.find_inputs(suite, source)
@@ -96,6 +98,23 @@ def _require_clients_reach(asked: Suite, source: SuiteSource, target: str | None
             f"{source.at(('client', 'hosts'))}: client.hosts send the load to a server that already runs, and --target "
             f"is {target}: start the server, give its URL as --target http://host:port, or remove [client]"
         )
+
+
+def _require_own_gpus(suite: Suite, source: SuiteSource, where: Target | None) -> None:
+    """Raise SuiteError where the suite sets power caps on a rented machine, or here without a GPU that has one."""
+    if suite.power is None or where is None:
+        return
+    at = f"{source.at(('power', 'watts'))}: power.watts"
+    if where.is_rented:
+        raise SuiteError(
+            f"{at}: a power cap is set on hosts of your own only, and --target {where.name} is a cloud: use --target "
+            "ssh:user@host, or remove [power]"
+        )
+    if where.is_here:
+        try:
+            read_caps()
+        except MachineUnfitError as error:
+            raise SuiteError(f"{at}: {error}") from error
 
 
 def parse_suite_file(path: Path) -> Parsed:

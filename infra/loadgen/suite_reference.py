@@ -16,7 +16,7 @@ from bench.suite.engine_changes import EngineTable, Variant
 from bench.suite.engine_searches import Bisect, Tune
 from bench.suite.ladder import Rung
 from bench.suite.local_scale import LocalScale
-from bench.suite.machine import Alternative, Machine
+from bench.suite.machine import Alternative, Machine, Power
 from bench.suite.matrix import CHOICES, POINTS, REQUESTS, WARMUPS
 from bench.suite.model import Model
 from bench.suite.prompts import Prompts
@@ -49,6 +49,7 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "[[searches]], beside the keys of a scenario": Goodput,
     "[slo]": Slo,
     "[client]": Client,
+    "[power]": Power,
     "[[models]]": ModelTable,
     "[[machines]]": MachineTable,
     "[[variants]]": Variant,
@@ -63,7 +64,7 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "[local]": LocalScale,
 }
 # What Nightbench sets itself when it reads a suite or resolves a tag.
-FOUND = {"merged", "search", "variant", "base", "image_version", "image_commit", "trace_sha256"}
+FOUND = {"merged", "search", "variant", "power_cap_w", "base", "image_version", "image_commit", "trace_sha256"}
 OF_SUITE = {"model", "machine"}  # of a scenario: they are lists of names there
 MATRIX = f"""
 ## [[matrix]]

@@ -5,10 +5,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bench.host_use import Busy, HostUse
 from infra.hardware.gpu_sampler import TOOLS
+from infra.hardware.power_cap import hold_cap, require_held
 from infra.hardware.telemetry import Sampler
 from infra.reporting import Progress
 
@@ -36,6 +38,16 @@ class Notes:
     watch: Stopwatch
     found: dict[str, Any]
     progress: Progress
+
+
+@contextmanager
+def held_cap(machine: Path, watts: float | None, notes: Notes) -> Iterator[None]:
+    """Hold the power cap of a run in the block; MachineUnfitError where it is not there at the begin or the end."""
+    caps = hold_cap(machine, watts, lambda _line: None)
+    notes.found["power_caps_w"] = tuple(caps.values())
+    yield
+    if watts is not None:
+        require_held(watts)
 
 
 def host_notes(sampler: Sampler, load_average: float, gpus: Sequence[str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from bench.record import PlannedRun
 from catalog.read import read_profilers
 from infra.engines import server
 from infra.engines.server import EngineAt, RunningServer, ServerRequest
+from infra.hardware.power_cap import hold_cap
 from infra.loadgen import datasets, driver
 from infra.measurement.kept_traces import keep_traces
 from infra.measurement.run import RunContext, load_job
@@ -115,6 +116,7 @@ def _serve(job: _Job, folder: Path, model: Path) -> Iterator[RunningServer]:
         written=folder,
     )
     try:
+        hold_cap(job.context.machine, job.run.scenario.power_cap_w, job.say)
         running = server.bring_up(request, job.say)
         try:
             yield running

@@ -18,7 +18,6 @@ from bench.plan import prompt_seed
 from bench.quality.passage import VERSION
 from bench.record import (
     Accuracy,
-    Answers,
     Calibration,
     FailedStart,
     LeaseFacts,
@@ -40,11 +39,13 @@ from infra.loadgen.command import HERE, job_of, run_command
 from infra.loadgen.nodes import Node, stop_file
 from infra.measurement.answers import adapters_like_base, ask
 from infra.measurement.ending import Ending, ending_of, failed_by
-from infra.measurement.notes import Notes, Stopwatch, host_notes
+from infra.measurement.notes import Notes, Stopwatch, held_cap, host_notes
 from infra.measurement.sizing import sized
 from infra.models.models import PreparedModel
 from infra.reporting import Progress
 from infra.storage import store
+
+Started = RunningServer | EngineAt | NightbenchError  # of runs that need no server it is the engine
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class RunContext:
 def measure(
     context: RunContext,
     run: PlannedRun,
-    running: RunningServer | EngineAt | NightbenchError,
+    running: Started,
     progress: Progress,
     *,
     is_last: bool,
@@ -133,29 +134,29 @@ def _record(context: RunContext, run: PlannedRun, started_at: datetime, notes: N
     )
 
 
-def _measure_on(
-    context: RunContext,
-    run: PlannedRun,
-    running: RunningServer | EngineAt | NightbenchError,
-    partial: Path,
-    notes: Notes,
-) -> None:
+def _measure_on(context: RunContext, run: PlannedRun, running: Started, partial: Path, notes: Notes) -> None:
     if isinstance(running, NightbenchError):
         raise running
-    if isinstance(running, EngineAt) and run.scenario.workload.command is not None:
-        _measure_command(context, run, running, partial, notes)
-    elif isinstance(running, EngineAt):
-        _measure_offline(context, run, running, partial, notes)
-    else:
-        _measure(context, datasets.with_local_paths(run, context.data), running, partial, notes)
+    with held_cap(context.machine, run.scenario.power_cap_w, notes):
+        if isinstance(running, EngineAt) and run.scenario.workload.command is not None:
+            _measure_command(context, run, running, partial, notes)
+        elif isinstance(running, EngineAt):
+            _measure_offline(context, run, running, partial, notes)
+        else:
+            _measure(context, datasets.with_local_paths(run, context.data), running, partial, notes)
 
 
-def _ask_again(
-    run: PlannedRun, running: RunningServer | EngineAt | NightbenchError, notes: Notes, *, is_last: bool
-) -> None:
+def _ask_again(run: PlannedRun, running: Started, notes: Notes, *, is_last: bool) -> None:
+    """Note the server's answers before its first load and, with its last run, after its last load.
+
+    The load's counters are read before, so these questions are not in them. A failed last load does not prevent the
+    questions, since their answers count for the earlier runs on this server.
+    """
     if isinstance(running, RunningServer) and running.answers is not None:
         with notes.watch.stage("quality"):
-            notes.found["accuracy"] = _accuracy(run, running, running.answers, is_last=is_last)
+            again = is_last and server.is_serving(running)
+            after = ask(running, run.scenario.model.name) if again else None
+            notes.found["accuracy"] = Accuracy(passage=VERSION, before=running.answers, after=after)
 
 
 def _measure(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, notes: Notes) -> None:
@@ -269,16 +270,6 @@ def _observed(context: RunContext, used: Sequence[int] | None, partial: Path, no
         with notes.watch.stage("keep"):
             write_samples(sampler.samples, partial / "telemetry.parquet")
         notes.found.update(host_notes(sampler, busy_before, context.host.gpus))
-
-
-def _accuracy(run: PlannedRun, running: RunningServer, before: Answers, *, is_last: bool) -> Accuracy:
-    """The server's answers before its first load and, with its last run, after its last load.
-
-    The load's counters are read before, so these questions are not in them. A failed last load does not prevent the
-    questions, since their answers count for the earlier runs on this server.
-    """
-    after = ask(running, run.scenario.model.name) if is_last and server.is_serving(running) else None
-    return Accuracy(passage=VERSION, before=before, after=after)
 
 
 def load_job(context: RunContext, run: PlannedRun, running: RunningServer, partial: Path, seed: int) -> driver.LoadJob:

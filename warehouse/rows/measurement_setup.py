@@ -35,6 +35,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "engine_version_asked": engine.version,
         "engine_flags": list(engine.flags),
         "max_model_len": engine.max_model_len,
+        "power_cap_asked_w": scenario.power_cap_w,
         "prompts": work.prompts.kind,
         "prompt_form": work.prompts.form,
         "images_per_prompt": work.prompts.images,
@@ -102,6 +103,8 @@ def found(record: RunRecord, core_speed_share: float | None, core_speed_lowest_s
         row |= {"host": record.host.hostname, "gpus": list(record.host.gpus)}
         row |= {"catalog_gpu": None if gpu is None else gpu.gpu}
         row |= stack.of_host(record.host)
+    if record.power_caps_w:  # those of the host were read before any was set
+        row |= {"gpu_power_cap_w": min(record.power_caps_w)}
     if record.server:
         row |= record.server.model_dump(include={"engine_build", "kv_cache_tokens", "cold_start_s", "image_digest"})
         row |= {"engine_version_found": record.server.engine_version}

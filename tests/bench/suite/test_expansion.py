@@ -192,6 +192,11 @@ def test_flags_of_one_name_are_replaced() -> None:
         (ONE + "engine = { max_len = 7 }\n", 8, "unknown key 'scenarios.0.engine.max_len'"),
         (ONE + "engine = { max_model_len = 128 }\n", 4, "needs isl + osl = 192 tokens of context, but engine"),
         (ONE + 'variant = "x"\n', 8, "unknown key 'variant'; every variant runs every scenario"),
+        (ONE + "power_cap_w = 400\n", 8, "unknown key 'power_cap_w'; write a [power] table"),
+        ("[power]\nwatts = []\n" + ONE, 2, "power.watts: Tuple should have at least 1 item"),
+        ("[power]\nwatts = [400, 0]\n" + ONE, 2, "power.watts.1: Input should be greater than 0, got 0"),
+        ("[power]\nwatts = [400, 400.0]\n" + ONE, 2, "power.watts: 400 is listed twice: remove one"),
+        ("[power]\nwatt = [400]\n" + ONE, 2, "unknown key 'power.watt'; did you mean 'watts'?"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(text: str, line: int, why: str) -> None:
@@ -218,3 +223,28 @@ def test_a_scenario_has_repeats_of_its_own_and_equal_ones_have_the_most() -> Non
 
     assert (found, suite.merged) == ({"one": 6, "rare": 1}, {"twin": "one"})
     assert _ids(suite)["one"] == _ids(_suite(ONE))["one"]
+
+
+def test_every_scenario_is_measured_under_each_power_cap_on_a_server_of_its_own_in_turns() -> None:
+    suite = _suite(TWO_VARIANTS + "[power]\nwatts = [400, 300.5]\n" + ONE)
+
+    runs = plan_runs(suite, 1)
+
+    names = ["one@eager@400W", "one@eager@300.5W", "one@graphs@400W", "one@graphs@300.5W"]
+    assert [(entry.name, entry.power_cap_w, entry.base_name) for entry in suite.scenarios] == [
+        (name, cap, "one") for name, cap in zip(names, (400.0, 300.5) * 2, strict=True)
+    ]
+    turns = [name for name, _same in groupby(run.scenario.name for run in runs)]
+    assert turns == [*turns[:4], *turns[2::-1]]
+    assert set(turns) == set(names)
+    assert len({run.scenario.server_id for run in runs}) == len({run.scenario.scenario_id for run in runs}) == 4
+    assert set(_ids(_suite(TWO_VARIANTS + ONE)).values()).isdisjoint(_ids(suite).values())
+
+
+def test_the_control_has_no_power_cap() -> None:
+    control = HEAD.replace("[model]", "[control.model]").replace("[engine]", "[control.engine]").partition("\n\n")[2]
+    work = "[control.workload]\nisl = 8\nosl = 8\nconcurrency = 1\nrequest_count = 8\n"
+    found = _suite("[power]\nwatts = [400]\n" + control + work + ONE).control_scenario()
+
+    assert found is not None
+    assert found.power_cap_w is None

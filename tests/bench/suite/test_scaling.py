@@ -11,7 +11,7 @@ from bench.suite.prompts import Prompts
 from bench.suite.scaling import scaled
 from bench.suite.suite import Suite
 from infra.loadgen.suite_file import read_suite
-from tests.bench.suite.test_expansion import HEAD
+from tests.bench.suite.test_expansion import HEAD, ONE
 
 LLAMA = Path(__file__).parents[3] / "suites" / "llama-3.3-70b-mi300x.toml"
 LOCAL = """
@@ -129,3 +129,11 @@ def test_another_engine_of_a_suite_is_the_local_one_of_its_name() -> None:
     }
     assert engines["llama.cpp"].flags == ("--parallel", "2", "--threads", "1")
     assert {engine.image for engine in engines.values()} == {None}
+
+
+def test_a_scaled_suite_sets_no_power_cap_and_runs_each_scenario_once() -> None:
+    suite = _scaled(HEAD + ONE + "[power]\nwatts = [400, 300]\n" + LOCAL)
+
+    assert suite.power is None
+    assert [(entry.name, entry.power_cap_w) for entry in suite.scenarios] == [("one", None)]
+    assert suite.merged == {}

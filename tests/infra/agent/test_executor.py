@@ -270,7 +270,7 @@ def test_operations_that_leave_results_are_declared_so() -> None:
     leaving = {name for name, one in operations.OPERATIONS.items() if one.leaves_results}
 
     assert leaving == {"prepare_paths", "calibrate", "bring_up", "measure", "ask_tasks", "profile", "shut_down"}
-    assert len(operations.OPERATIONS) == 19
+    assert len(operations.OPERATIONS) == 20
     assert operations.OPERATIONS["measure"].function is operations.measure
 
 

@@ -1,11 +1,11 @@
-"""The numbers that only some kinds of workload have: a row for each run that has one."""
+"""The numbers that only some runs have, by their workload or their power cap: a row for each run that has one."""
 
 from collections.abc import Sequence
 
 from warehouse.schema.row import Row
 from warehouse.schema.workload_columns import WORKLOAD_COLUMNS
 
-_NAMES = tuple(column.name for column in WORKLOAD_COLUMNS)
+_NAMES = ("power_cap_asked_w", *(column.name for column in WORKLOAD_COLUMNS))
 
 
 def workload_rows(measurements: Sequence[Row]) -> list[Row]:
