@@ -164,9 +164,10 @@ $(SECURITY)/.installed: requirements/security.lock.txt $(STAMP)
 # A new lock is only committed if tests/flows/test_scheduled.py passes with it: a newer sqlalchemy once kept every
 # scheduled night from starting, and no other test noticed.
 lock: $(STAMP)  ## renew the lock files in requirements/
-	for name in bootstrap docs llama_cpp lm_eval machine pipeline security spark; do \
+	for name in bfcl bootstrap docs llama_cpp lm_eval machine pipeline security spark; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.lock.txt; \
+	    --no-emit-index-url --no-emit-find-links requirements/$$name.in \
+	    $$([ ! -e requirements/$$name.overrides.txt ] || echo --override requirements/$$name.overrides.txt) -o requirements/$$name.lock.txt; \
 	done
 	@echo "before you commit a lock: make && .venv/bin/pytest tests/flows/test_scheduled.py (what is scheduled starts)"
 

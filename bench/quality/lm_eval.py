@@ -56,7 +56,7 @@ class Score:
 
 
 def task_argv(
-    executable: Path, asked: LmEval, task: str, target: LoadTarget, max_length: int, result: Path
+    command: Sequence[str], asked: LmEval, task: str, target: LoadTarget, max_length: int, result: Path
 ) -> tuple[str, ...]:
     """Return the harness's command line for one task. It inserts a time stamp before the suffix of `result`."""
     model = {
@@ -74,7 +74,7 @@ def task_argv(
         options += [] if value is None else [f"--{name}", str(value)]
     model_args = json.dumps(model, separators=(",", ":"))
     argv = (
-        str(executable),
+        *command,
         "run",
         "--model",
         "local-completions",

@@ -13,7 +13,7 @@ class LmEval(Frozen):
     `folder` is a folder on the machine with your own task files and their data.
     """
 
-    # Names of tasks in the harness.
+    # Names of tasks in the harness, or of categories of BFCL: `bfcl_simple_python`.
     tasks: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")], ...] = Field(strict=False, min_length=1)
     limit: int | None = Field(default=None, ge=1)  # questions of each task, the first ones; None: all
     few_shot: int | None = Field(default=None, ge=0)  # examples before each question; None: as the task says

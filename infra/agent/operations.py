@@ -36,7 +36,7 @@ from infra.hardware.preflight import Fitness, MachineRequirements
 from infra.loadgen import nodes
 from infra.loadgen.night_calibration import calibrate_night
 from infra.loadgen.nodes import Node
-from infra.measurement import lm_eval, lm_eval_venv, profile_run
+from infra.measurement import lm_eval, profile_run
 from infra.measurement.answers import ask
 from infra.measurement.lm_eval_data import fetch_task_data
 from infra.measurement.run import RunContext, Started
@@ -108,10 +108,8 @@ def ready_engine(settings: Settings, reporter: Reporter, engine: Engine, is_rent
 
 @operation(secrets="hub")
 def ready_lm_eval(settings: Settings, reporter: Reporter, asked: LmEval) -> None:
-    """Build the environment of lm-eval and download its tasks' data; LmEvalError where a task's data is missing."""
-    failed = fetch_task_data(
-        lm_eval_venv.ready_lm_eval(settings, reporter.say), asked, settings.hub_endpoint, reporter.say
-    )
+    """Build the environments of the tasks and download their data; LmEvalError where a task's data is missing."""
+    failed = fetch_task_data(settings, asked, reporter.say)
     if failed:
         raise LmEvalError("; ".join(failed))
 

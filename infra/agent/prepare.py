@@ -13,7 +13,7 @@ from bench.suite.quality import LmEval
 from infra.engines.install import ready_engine
 from infra.engines.server import EngineAt
 from infra.measurement.lm_eval_data import fetch_task_data
-from infra.measurement.lm_eval_venv import ready_lm_eval
+from infra.measurement.lm_eval_venv import ready_harness
 from infra.models.models import PreparedModel, prepare_model
 from infra.models.parts import CachedModel
 from infra.models.transfer_process import Hub
@@ -101,17 +101,18 @@ def prepare_engine_and_model(request: PrepareRequest, settings: Settings, say: S
         "model": lambda: prepare_model(request.source, request.models, say, hub, request.cached),
     }
     if request.lm_eval is not None:
-        jobs["lm-eval"] = lambda: _try_lm_eval(request, settings, say)
+        asked = request.lm_eval
+        jobs["lm-eval"] = lambda: _try_lm_eval(request, asked, settings, say)
     done = run_in_parallel(jobs)
     return Prepared(done.results["engine"], done.results["model"], done.stage_s)
 
 
-def _try_lm_eval(request: PrepareRequest, settings: Settings, say: Say) -> None:
-    """Build the environment of lm-eval and fetch its data; a failure does not end the night, which tries again."""
+def _try_lm_eval(request: PrepareRequest, asked: LmEval, settings: Settings, say: Say) -> None:
+    """Build the environments of the tasks and fetch their data; a failure does not end the night, which tries again."""
     try:
-        command = ready_lm_eval(settings, say)
+        for task in asked.tasks:
+            ready_harness(settings, task, say)
+        if request.is_rented:
+            fetch_task_data(settings, asked, say)
     except (EngineBuildError, NoSpaceError) as error:
-        say(f"the environment of lm-eval could not be built: {error}; the night tries again before its tasks")
-        return
-    if request.lm_eval is not None and request.is_rented:
-        fetch_task_data(command, request.lm_eval, settings.hub_endpoint, say)
+        say(f"an environment of the tasks could not be built: {error}; the night tries again before its tasks")

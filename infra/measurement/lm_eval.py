@@ -1,12 +1,14 @@
-"""Run the tasks of EleutherAI's lm-evaluation-harness against a server, after its loads.
+"""Run the tasks of lm-evaluation-harness, and categories of BFCL, against a server, after its loads.
 
 A task that cannot run has a reason and no score. Files of a server:
 runs/<night>/lm-eval-<server_id>/0/   record.json, then <task>.json as the harness wrote it, and <task>.log
 """
 
 import hashlib
+import shlex
 import shutil
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +22,7 @@ from infra.clock import SystemClock, poll
 from infra.engines import server
 from infra.engines.server import RunningServer, is_alive
 from infra.loadgen.driver import load_target
-from infra.measurement.lm_eval_venv import ready_lm_eval
+from infra.measurement.lm_eval_venv import ready_harness
 from infra.measurement.run import RunContext
 from infra.processes import detached
 from infra.processes.environment import child_environment
@@ -41,7 +43,7 @@ class _Job:
     running: RunningServer
     settings: LmEval
     folder: Path
-    command: Path
+    commands: Mapping[str, Sequence[str]]  # by task
     deadline: float
 
 
@@ -59,12 +61,13 @@ def run_tasks(
     partial = store.start_folder(store.lm_eval_folder(context.data, context.night.night, scenario.server_id))
     started_at = datetime.now(UTC)
     try:
-        command = ready_lm_eval(settings, say)  # its build does not count towards timeout_s
+        # A build does not count towards timeout_s.
+        commands = {task: ready_harness(settings, task, say) for task in requested.tasks}
         deadline = time.monotonic() + requested.timeout_s
-        job = _Job(context, scenario, running, requested, partial, command, deadline)
+        job = _Job(context, scenario, running, requested, partial, commands, deadline)
         tasks = tuple(_reported(_run_task(job, task), say) for task in requested.tasks)
     except NightbenchError as error:
-        reason = f"the environment of lm-eval could not be built: {error}"
+        reason = f"an environment of the tasks could not be built: {error}"
         tasks = tuple(_not_run(task, reason) for task in requested.tasks)
     record = LmEvalRecord(
         night=context.night.night,
@@ -119,11 +122,11 @@ def _failed(job: _Job, task: str, log: Path, code: int) -> AskedTask:
     is_data, why = why_not(log.read_text(errors="replace"), code)
     if not is_data:
         raise LmEvalError(f"lm-eval failed ({why})")
+    command = f"{shlex.join(job.commands[task])} run --model dummy --limit 1 --tasks {task}"
     return _not_run(
         task,
-        f"the data of {task} is not on this host ({why}); download it there once "
-        f"({job.command} run --model dummy --limit 1 --tasks {task}), or put tasks and data into a folder on the host "
-        "and set quality.lm_eval.folder in the suite",
+        f"the data of {task} is not on this host ({why}); download it there once ({command}), or put tasks and data "
+        "into a folder on the host and set quality.lm_eval.folder in the suite",
     )
 
 
@@ -133,7 +136,7 @@ def _run(job: _Job, task: str, log: Path, result: Path) -> int:
     Raises LmEvalError at the deadline, and if the server exits first.
     """
     target = load_target(job.running, job.scenario, job.context.model)
-    argv = task_argv(job.command, job.settings, task, target, job.scenario.engine.max_model_len, result)
+    argv = task_argv(job.commands[task], job.settings, task, target, job.scenario.engine.max_model_len, result)
     pid_file = job.context.machine / "lm-eval.pid"
     environment = child_environment({**ENVIRONMENT, detached.MARK: job.context.lease.lease_id})
     folder = Path(job.settings.folder) if job.settings.folder else None  # a task's data paths start there

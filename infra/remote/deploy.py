@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("bench", "catalog", "infra", "meter", "nights")
 LOCKS = ("bootstrap.lock.txt", "machine.lock.txt", "engine.lock.txt")
 ENGINE_LOCKS = "requirements/engines"  # of other releases than engine.lock.txt's
-LM_EVAL_LOCK = "lm_eval.lock.txt"  # an environment of its own, where a suite needs it
+TASK_LOCKS = ("lm_eval.lock.txt", "bfcl.lock.txt")  # environments of their own, where a suite needs them
 HOME = "nightbench"  # the folder, in the user's home, of everything that we put on a machine
 INSTALL_PATIENCE_S = 1800.0
 CHECK_TIMEOUT_S = 120.0
@@ -95,13 +95,13 @@ def _files() -> Iterator[Path]:
         for path in sorted((ROOT / package).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path
-    yield from (ROOT / "requirements" / lock for lock in (*LOCKS, LM_EVAL_LOCK))
+    yield from (ROOT / "requirements" / lock for lock in (*LOCKS, *TASK_LOCKS))
     yield from sorted((ROOT / ENGINE_LOCKS).glob("*.lock.txt"))
 
 
 def lock_hashes(*, has_lm_eval: bool) -> dict[str, str]:
     """The SHA-256 of each lock file that an environment on a machine is built from, by its name."""
-    locks = (*LOCKS, LM_EVAL_LOCK) if has_lm_eval else LOCKS
+    locks = (*LOCKS, *TASK_LOCKS) if has_lm_eval else LOCKS
     return {lock: hashlib.sha256((ROOT / "requirements" / lock).read_bytes()).hexdigest() for lock in locks}
 
 

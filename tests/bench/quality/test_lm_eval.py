@@ -70,7 +70,7 @@ def test_what_holds_no_score_is_refused(text: bytes) -> None:
 def test_the_harness_asks_the_running_server_by_the_servers_own_tokenizer() -> None:
     asked = LmEval(tasks=("gsm8k",), limit=50, few_shot=5, folder="/tasks", concurrency=4)
 
-    argv = task_argv(Path("/env/lm-eval"), asked, "gsm8k", TARGET, 4096, Path("/out/results.json"))
+    argv = task_argv(("/env/lm-eval",), asked, "gsm8k", TARGET, 4096, Path("/out/results.json"))
 
     assert argv[:5] == ("/env/lm-eval", "run", "--model", "local-completions", "--model_args")
     told = json.loads(argv[5])
@@ -88,7 +88,7 @@ def test_the_harness_asks_the_running_server_by_the_servers_own_tokenizer() -> N
 
 
 def test_what_a_suite_leaves_open_is_left_to_the_harness() -> None:
-    argv = task_argv(Path("lm-eval"), LmEval(tasks=("gsm8k",)), "gsm8k", TARGET, 4096, Path("out.json"))
+    argv = task_argv(("lm-eval",), LmEval(tasks=("gsm8k",)), "gsm8k", TARGET, 4096, Path("out.json"))
 
     assert not {"--limit", "--num_fewshot", "--include_path"} & set(argv)
 

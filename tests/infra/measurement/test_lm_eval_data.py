@@ -24,6 +24,10 @@ case "$*" in *missing*) echo "DatasetNotFoundError: Dataset 'missing' doesn't ex
 LOAD = "run --model dummy --limit 1 --tasks"
 
 
+def settings_of(harness: Path) -> Settings:
+    return Settings(cache=harness.parent, lm_eval=harness, hub_endpoint="http://hub.invalid")
+
+
 @pytest.fixture
 def harness(tmp_path: Path) -> Path:
     program = tmp_path / "lm-eval"
@@ -38,7 +42,7 @@ def test_each_task_is_loaded_once_online_and_one_that_fails_is_told_and_ends_not
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     told: list[str] = []
 
-    (failed,) = fetch_task_data(harness, LmEval(tasks=("missing", "gsm8k")), "http://hub.invalid", told.append)
+    (failed,) = fetch_task_data(settings_of(harness), LmEval(tasks=("missing", "gsm8k")), told.append)
 
     assert (tmp_path / "calls").read_text().splitlines() == [
         f"{how} {LOAD} {task}" for task in ("missing", "gsm8k") for how in (" 1", "http://hub.invalid 0")
@@ -52,21 +56,21 @@ def test_data_that_is_there_is_not_asked_for_again(harness: Path, tmp_path: Path
     (tmp_path / "calls.cached").touch()
     told: list[str] = []
 
-    failed = fetch_task_data(harness, LmEval(tasks=("gsm8k",)), "http://hub.invalid", told.append)
+    failed = fetch_task_data(settings_of(harness), LmEval(tasks=("gsm8k",)), told.append)
 
     assert (failed, told) == ([], ["the data of the lm-eval task gsm8k is on this machine"])
     assert (tmp_path / "calls").read_text() == f" 1 {LOAD} gsm8k\n"
 
 
-def test_an_image_without_the_data_of_a_task_is_not_made(harness: Path, tmp_path: Path) -> None:
-    settings = Settings(cache=tmp_path, lm_eval=harness, hub_endpoint="http://hub.invalid")
+def test_an_image_without_the_data_of_a_task_is_not_made(harness: Path) -> None:
+    settings = settings_of(harness)
 
     with pytest.raises(LmEvalError, match=r"the data of the lm-eval task missing could not be downloaded: .*exist"):
         ready_lm_eval(settings, Reporter(lambda _line: None), LmEval(tasks=("missing",)))
 
 
 def test_a_folder_of_ones_own_has_its_data(harness: Path, tmp_path: Path) -> None:
-    fetch_task_data(harness, LmEval(tasks=("mine",), folder="/tasks"), None, lambda _line: None)
+    fetch_task_data(settings_of(harness), LmEval(tasks=("mine",), folder="/tasks"), lambda _line: None)
 
     assert not (tmp_path / "calls").exists()
 
