@@ -66,6 +66,11 @@ class ReportTable(Frozen):
     published_scale: float = Field(default=1.0, gt=0)  # published times this has the unit of our column
     # By row: the columns of its published figure, its `metric`, and as `incomparable` why a ratio to it means nothing.
     figures: dict[str, dict[str, str]] = Field(default_factory=dict)
+    # By row: what a source prints of the first metric, in its unit, where catalog/published.csv lacks the figure.
+    printed: dict[str, float] = Field(default_factory=dict)
+    printed_terms: dict[str, str] = Field(default_factory=dict)  # terms of all `printed`, by columns of published.csv
+    # By the beginning of a row's name: why a ratio to what is `printed` of it means nothing.
+    printed_incomparable: dict[str, str] = Field(default_factory=dict)
     stated: dict[str, dict[str, str | int | float]] = Field(default_factory=dict)  # by row: columns that sources state
     rows: str | None = None  # a key of the workload, for a `pivot`
     columns: str | None = None  # a key of the workload, for a `pivot`
@@ -91,6 +96,8 @@ class Report(Frozen):
 
     title: str | None = None  # of the page; without it: the suite's name
     sources: tuple[str, ...] = Field(default=(), strict=False)  # in catalog/published.csv
+    # By model: the source of `printed` and the terms that it states, by columns of catalog/published.csv.
+    printed_by: dict[str, dict[str, str]] = Field(default_factory=dict)
     requests: dict[str, bool | int | float | str] = Field(default_factory=dict)  # keys of the sources' requests
     # In the order of the page.
     tables: tuple[ReportTable, ...] = Field(default=(ReportTable(title="Scenarios"),), strict=False, min_length=1)

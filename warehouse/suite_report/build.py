@@ -118,7 +118,7 @@ def build_table(suite: Suite, table: ReportTable, values: NightValues) -> Table:
     if table.kind in VIEWS:
         query = sql("SELECT * EXCLUDE (night) FROM {{ view | name }} WHERE night = ? ORDER BY ALL", view=table.kind)
         return Table(table.title, tuple(run_sql(values.data, query, (values.night,)).dicts()), table.note)
-    scenarios = [one for one in _asked(suite) if _belongs(one, table)]
+    scenarios = [one for one in asked_scenarios(suite) if _belongs(one, table)]
     return Table(table.title, tuple(BUILDERS[table.kind](suite, table, scenarios, values)), table.note)
 
 
@@ -136,7 +136,7 @@ def _published(
     yield from run_sql(values.data, _FIGURES, (list(suite.report.sources), metrics, metrics)).dicts()
 
 
-def _asked(suite: Suite) -> Iterator[Scenario]:
+def asked_scenarios(suite: Suite) -> Iterator[Scenario]:
     """Every scenario of a suite, with those that are equal to another and are measured with it."""
     by_name = {one.name: one for one in suite.expand()}
     yield from by_name.values()

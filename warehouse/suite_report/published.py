@@ -29,7 +29,7 @@ class Figure:
 
     row: Published
     number: float | None
-    verdict: str
+    verdict: str | None  # None: not audited
 
 
 def find_figure(scenario: Scenario, sources: tuple[str, ...], metric: str) -> Figure | None:
@@ -159,15 +159,21 @@ def _why_not(figure: Figure, ours: Value) -> str:
 
 
 def beside_row(
-    table: ReportTable, row: str, sources: tuple[str, ...], ours: Value, terms: tuple[str, ...] = ()
+    table: ReportTable,
+    row: str,
+    sources: tuple[str, ...],
+    ours: Value,
+    terms: tuple[str, ...] = (),
+    printed: Figure | None = None,
 ) -> dict[str, Any]:
     """The published figure that a table names for a row other than a scenario; `terms` are those that differ.
 
-    Such a row is computed, or is of several scenarios. {} for a table without figures.
+    Such a row is computed, or is of several scenarios. `printed` is its figure where the report itself holds it. {} for
+    a table without figures.
     """
-    if not table.figures:
+    if not (table.figures or table.printed):
         return {}
-    figure, why = named_figure(table, row, sources)
+    figure, why = (printed, ()) if printed else named_figure(table, row, sources)
     return beside(figure, ours, (*why, *(terms if figure else ())), Measured("accepted"), table.published_scale)
 
 

@@ -8,6 +8,7 @@ from bench.suite.report import ReportTable
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 from warehouse.suite_report.measured import Measured, NightValues
+from warehouse.suite_report.printed import printed_figure
 from warehouse.suite_report.published import beside, differing_terms, find_figure, named_figure, unstated_terms
 from warehouse.suite_report.shown_terms import stated_of, terms_of
 
@@ -32,7 +33,7 @@ def scenario_rows(
         for place, metric in enumerate(table.metrics):
             row |= interval(metric, measured)
             if place == 0:
-                row |= _beside(suite, table, scenario, measured)
+                row |= beside_scenario(suite, table, scenario, measured)
         yield row | {"reason": measured.reason}
 
 
@@ -41,13 +42,16 @@ def interval(metric: str, measured: Measured) -> dict[str, float | None]:
     return dict(zip((metric, f"{metric}_low", f"{metric}_high"), measured.value(metric).ends, strict=True))
 
 
-def _beside(suite: Suite, table: ReportTable, scenario: Scenario, measured: Measured) -> dict[str, Any]:
-    """The published figure of a scenario, if the table has one."""
-    if table.published is None:
+def beside_scenario(suite: Suite, table: ReportTable, scenario: Scenario, measured: Measured) -> dict[str, Any]:
+    """The published figure of a scenario, if the table has figures."""
+    if table.published is None and not table.printed:
         return {}
     sources, ours = suite.report.sources, measured.value(table.metrics[0])
     figure, different = named_figure(table, scenario.name, sources)
     if figure is None and not different:
+        in_flight = scenario.workload.in_flight
+        figure, different = printed_figure(suite.report, table, scenario.name, scenario.model.name, in_flight)
+    if figure is None and not different and table.published is not None:
         figure = find_figure(scenario, sources, table.published)
     unstated: tuple[str, ...] = ()
     if figure is not None and ours.mean is not None:

@@ -9,8 +9,9 @@ from bench.suite.scenario import Scenario
 from bench.suite.search import Limits
 from bench.suite.suite import Suite
 from warehouse.suite_report.measured import Measured, NightValues, Value
+from warehouse.suite_report.printed import printed_figure
 from warehouse.suite_report.published import beside_row
-from warehouse.suite_report.scenario_rows import interval
+from warehouse.suite_report.scenario_rows import beside_scenario, interval
 
 TOTAL, SUCCESS = "total_throughput_tok_per_s", "success_share"
 E2EL_P99 = "e2el_p99_ms"
@@ -72,7 +73,8 @@ def peak_rows(
             row |= interval(metric, measured)
             if place == 0:
                 terms = () if best is None else _elsewhere([best], values)
-                row |= beside_row(table, name, suite.report.sources, measured.value(metric), terms)
+                printed, why = printed_figure(suite.report, table, name, of_it[0].model.name, None)
+                row |= beside_row(table, name, suite.report.sources, measured.value(metric), terms + why, printed)
         yield row | {"runs": len(measured.rows)}
 
 
@@ -122,14 +124,15 @@ def level_rows(
     suite: Suite, table: ReportTable, scenarios: Sequence[Scenario], values: NightValues
 ) -> Iterator[dict[str, Any]]:
     """One row for each model and level of concurrency, with a status; the lowest level of a model is its baseline."""
-    del suite
     for name, of_it in _groups(scenarios):
         by_level = sorted(of_it, key=lambda one: one.workload.in_flight)
         levels = [values.of(one.name) for one in by_level]
         for scenario, level, word in zip(by_level, levels, _statuses(levels), strict=True):
             row: dict[str, Any] = {"model": name, "scenario": scenario.name, "concurrency": scenario.workload.in_flight}
-            for metric in table.metrics:
+            for place, metric in enumerate(table.metrics):
                 row |= interval(metric, level)
+                if place == 0:
+                    row |= beside_scenario(suite, table, scenario, level)
             yield row | {"status": word, "verdict": level.verdict, "runs": len(level.rows)}
 
 
