@@ -16,7 +16,7 @@ def printed_figure(
     """What a source prints of a row, with the terms that it states of this model, and why a ratio means nothing.
 
     None where it prints nothing. Such a figure is not audited, so that it has no verdict. UsageError for a term that
-    is no column of the catalogue.
+    catalog/published.csv has no column for.
     """
     value = table.printed.get(row)
     if value is None:
