@@ -61,8 +61,13 @@ def context_of(file: Path, flags: ClaimedConfig) -> ClaimedConfig:
 
 def context_file_of(file: Path) -> Path | None:
     """The context file that applies to this file; None without one."""
-    named = (file.with_name(f"{_stem(file)}.{NAME}"), file.with_name(NAME))
+    named = (own_context_file(file), file.with_name(NAME))
     return next((beside for beside in named if beside.is_file() and beside != file), None)
+
+
+def own_context_file(file: Path) -> Path:
+    """Where the context file stands that applies to this file only, whether it exists or not."""
+    return file.with_name(f"{_stem(file)}.{NAME}")
 
 
 def require_known(context: ClaimedConfig, where: Callable[[str], str]) -> None:

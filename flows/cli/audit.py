@@ -12,6 +12,7 @@ import typer
 from bench.errors import UsageError
 from flows.cli.annotations import annotations
 from flows.cli.arguments import JsonFlag, examples
+from flows.cli.audit_ask import ask_for_headers
 from flows.show import console
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
     is_comparison: Annotated[
         bool, typer.Option("--compare", help="Compare the rows of two files and name the terms that differ.")
     ] = False,
+    may_ask: Annotated[
+        bool, typer.Option("--ask/--no-ask", help="At a terminal, ask what headers mean that are like a name of ours.")
+    ] = True,
     html: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write the tables and verdicts as a page to send on."),
@@ -95,6 +99,8 @@ def audit(  # noqa: PLR0913, PLR0917 - each option is an argument
     )
     require_known(context, lambda key: f"--{key}")
     found = _judge_files(files, context, only, mapped or [], use_gx=use_gx)
+    if may_ask and not (as_json or github) and ask_for_headers(found):
+        found = _judge_files(files, context, only, mapped or [], use_gx=use_gx)
     if is_comparison:
         _compare(files, found)
         return

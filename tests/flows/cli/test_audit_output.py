@@ -1,12 +1,15 @@
 """What `nightbench audit` writes of a table for people and for GitHub, and how a header is explained to it."""
 
+import os
+import pty
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from bench.errors import UsageError
-from flows.cli import app
+from flows.cli import app, main
 
 TABLE = (
     "Model,GPU,Precision,TP,ISL,OSL,Concurrency,Thr'put <b>,Mean TPOT (ms)\n"
@@ -37,6 +40,53 @@ def test_a_header_means_what_its_reader_says(table: Path, is_beside: bool) -> No
     output = said("vendor.csv", *([] if is_beside else ["--map", OURS]))[1]
 
     assert ("2 numbers read" in output, "not read" in output) == (True, False)
+
+
+def test_a_person_at_a_terminal_is_asked_what_a_header_means_and_the_answer_is_kept(
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.write_text(TABLE.replace("Thr'put <b>", "Thruput (tok/s),Cards used").replace("240", "240,1"))
+    table.with_name("vendor.context.toml").write_text('engine = "vllm"\n\n[columns] # known\n"Old" = "tp"\n')
+    monkeypatch.setattr(sys, "argv", ["nightbench", "audit", "vendor.csv"])
+
+    said_then = []
+    for answer in ("happiness\nThroughput[tok/s]\nq\n", "q\n"):
+        person, terminal = pty.openpty()
+        os.write(person, answer.encode())
+        with os.fdopen(terminal) as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            with pytest.raises(SystemExit, match="1"):
+                main()
+        os.close(person)
+        said_then.append(capsys.readouterr())
+
+    kept = 'engine = "vllm"\n\n[columns] # known\n"Thruput (tok/s)" = "Throughput[tok/s]"\n"Old" = "tp"\n'
+    assert table.with_name("vendor.context.toml").read_text() == kept
+    assert "is not a metric or column of ours" in said_then[0].err
+    assert ["2 numbers read" in each.out for each in said_then] == [True, True]
+
+
+@pytest.mark.parametrize(("arguments", "is_asked"), [((), True), (("--no-ask",), False), (("--json",), False)])
+def test_nothing_is_asked_of_a_program(
+    table: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    is_asked: bool,
+) -> None:
+    table.write_text(TABLE.replace("Thr'put <b>", "Thruput (tok/s)"))
+    monkeypatch.setattr(sys, "argv", ["nightbench", "audit", "vendor.csv", *arguments])
+    person, terminal = pty.openpty()
+    os.write(person, b"\n")
+
+    with os.fdopen(terminal) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(SystemExit, match="1"):
+            main()
+    os.close(person)
+
+    assert ("What is it?" in capsys.readouterr().err) == is_asked
+    assert not table.with_name("vendor.context.toml").exists()
 
 
 @pytest.mark.parametrize(
