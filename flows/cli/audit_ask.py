@@ -20,7 +20,7 @@ _VALUES_SHOWN = 3
 def ask_for_headers(found: "Audit") -> bool:
     """Ask for each unread header with a near name of ours what it means; return whether one was answered.
 
-    An answer is kept in the context file of the table. Without a terminal nothing is asked.
+    An answer is kept in the context file of the table. Without a terminal there is no question.
     """
     from warehouse.column_names import keep_columns  # noqa: PLC0415
 
@@ -58,7 +58,7 @@ def _uncertain(found: "Audit") -> Iterator[tuple[str, str, list[str], str]]:
 
 
 def _answer(header: str, near: str) -> str | None:
-    """Our name for a header; empty if it is left unread, None if no more is to be asked."""
+    """Our name for a header; empty if it is left unread, None to end the questions."""
     from warehouse.column_names import columns_of_options  # noqa: PLC0415
 
     while True:
