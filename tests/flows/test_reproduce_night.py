@@ -1,4 +1,4 @@
-"""`nightbench reproduce` at a terminal with a display: here it asks nothing, and the page opens in the end."""
+"""`nightbench reproduce` at a terminal: in miniature it asks nothing, at full size once; its page is the end."""
 
 import os
 import pty
@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from flows.cli import main
+from infra.loadgen.suite_lock import read_lock
 from tests.flows.conftest import NightFixture
 from tests.flows.deployed import ROOT
+from tests.flows.nightly_team import CONTROL, working
 from tests.flows.truth_programs import use_truth_programs
 
 pytestmark = [pytest.mark.matrix, pytest.mark.prefect, pytest.mark.timeout(900)]
@@ -56,3 +59,39 @@ def test_a_work_in_miniature_is_planned_run_and_its_page_opened(
     assert (status, "Run this night?" in shown) in [(0, False), (3, False)], shown
     assert "llama-3.3-70b-mi300x-local on local: 1 runs" in shown
     assert "a miniature on this computer" in page.read_text()
+
+
+@pytest.mark.usefixtures("prefect_api", "calibrated")
+def test_at_full_size_it_pins_shows_the_cost_asks_once_runs_and_reports(
+    house: NightFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "llama-3.3-70b-mi300x"
+    with working(house, tmp_path, monkeypatch) as team:
+        text = (ROOT / "suites" / f"{name}.toml").read_text()
+        text = text.replace(f"index.docker.io/{CONTROL}", f"{team.registry.host}/{CONTROL}").replace(
+            "osl = 2048", "osl = 16"
+        )
+        (tmp_path / "suites").mkdir()
+        suite = tmp_path / "suites" / f"{name}.toml"
+        suite.write_text(text)
+        monkeypatch.chdir(tmp_path)
+        shown = {}
+        for answer in "ny":
+            person, terminal = pty.openpty()
+            os.write(person, f"{answer}\n".encode())
+            argv = ["nightbench", "reproduce", "llama-70b-mi300x", "--target", "digitalocean", "--poc", "--accept-risk"]
+            with os.fdopen(terminal) as stdin, monkeypatch.context() as patch:
+                patch.setattr(sys, "argv", argv)
+                patch.setattr(sys, "stdin", stdin)
+                with pytest.raises(SystemExit):
+                    main()
+            os.close(person)
+            shown[answer] = (len(team.account.names()), capsys.readouterr().out)
+
+        (page,) = (house.data / "reports").glob(f"*/{name}.html")
+        assert read_lock(suite) is not None
+        assert [(count, text.count("Run this night?")) for count, text in shown.values()] == [(0, 1), (1, 1)]
+        assert "nothing was started" in shown["n"][1]
+        assert "2.59 USD/h" in shown["y"][1]
+        assert str(page) in shown["y"][1].replace("\n", "")
+        team.account.judge()
