@@ -1,9 +1,9 @@
 """Tokens asked and got for each kind of workload, on the real engine on CPU with small generated models.
 
 `python -m benchmarks.token_counts --record` runs 1,000 requests of each kind as one night and rewrites
-docs/reference/token-counts.md. Each prompt is counted three times: by the meter where it makes token ids, by the
-server's usage, and by the model's own tokenizer. Each answer is counted by the server's usage and by the token ids in
-its stream.
+docs/reference/token-counts.md; with `--data`, the rows of the kinds that the newest night there has. Each prompt is
+counted three times: by the meter where it makes token ids, by the server's usage, and by the model's own tokenizer.
+Each answer is counted by the server's usage and by the token ids in its stream.
 """
 
 import argparse
@@ -86,11 +86,25 @@ each [kind of workload](workloads.md) on the real engine on CPU, with small gene
 those that the meter made (unknown for text and images), those of the server's `usage`, and those of the model's own
 tokenizer, which has nothing to do where a prompt is sent as token ids. Only answered requests are counted, so those
 that the client cancelled are not. An answer's tokens are those of `usage`, and the token ids in its stream. Structured
-output and tool calls end by themselves, so what was requested is the most. `unlike` is the number of requests of which
-any two counts differ.
+output and tool calls end by themselves, so what was requested is the most. Embeddings have no answer tokens. `unlike`
+is the number of requests of which any two counts differ.
 
 {as_markdown(table(found.rows))}{missing}
 """
+
+
+def with_rows(recorded: str, made: str) -> str:
+    """The page that was made, with the recorded rows of the kinds that its night did not have."""
+    lines = made.splitlines(keepends=True)
+    own = {_kind(line): line for line in lines if line.startswith("| ")}
+    kept = {_kind(line): line for line in recorded.splitlines(keepends=True) if line.startswith("| ")}
+    head, rule = list(own)[:2]
+    rows = {kind: line for kind, line in sorted({**kept, **own}.items()) if kind not in (head, rule)}
+    return made.replace("".join(own.values()), own[head] + own[rule] + "".join(rows.values()))
+
+
+def _kind(line: str) -> str:
+    return line.split("|")[1].strip()
 
 
 def measure() -> Mapping[str, Measured]:
@@ -113,7 +127,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=REQUESTS, help="of each kind")
     parser.add_argument("--data", type=Path, help="count the newest night of this folder, and run none")
-    parser.add_argument("--record", action="store_true", help="rewrite docs/reference/token-counts.md")
+    parser.add_argument("--record", action="store_true", help="rewrite these rows of docs/reference/token-counts.md")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="nightbench-tokens-") as name:
         if asked.data is None:
@@ -121,7 +135,7 @@ def main() -> None:
         found = newest(asked.data or Path(name) / "data")
     print(as_text([table(found.rows)]))
     if asked.record:
-        PAGE.write_text(page(found, asked.requests), "utf-8")
+        PAGE.write_text(with_rows(PAGE.read_text("utf-8"), page(found, asked.requests)), "utf-8")
     sys.exit(0 if found.is_good(asked.requests) else 1)
 
 

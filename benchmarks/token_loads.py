@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,13 +15,20 @@ TURNS = 4  # in a session
 def write_suite(folder: Path, count: int) -> Path:
     """Write the suite for `count` requests of each kind, and its traces beside it; return the suite."""
     answered = round(count / (1 - CANCELLED_SHARE) * 1.1)  # so that about `count` are answered, and rather more
-    text = SUITE.read_text("utf-8").replace("COUNT", str(count)).replace("ANSWERED", str(answered))
+    made = {"COUNT": str(count), "ANSWERED": str(answered), "CONNECTOR": json.dumps(connector(folder / "tier"))}
+    text = re.sub("|".join(made), lambda found: made[found[0]], SUITE.read_text("utf-8"))
     lines = {"arrivals.csv": arrivals(count), "mooncake.jsonl": mooncake(count), "agents.jsonl": agents(count)}
     for name, trace in lines.items():
         (folder / name).write_text("\n".join(trace) + "\n", "utf-8")
     suite = folder / "suite.toml"
     suite.write_text(text, "utf-8")
     return suite
+
+
+def connector(store: Path) -> dict[str, object]:
+    """The settings of vLLM for a tier in a folder: only GPUs offload to the memory of their host."""
+    kept = {"kv_connector": "ExampleConnector", "kv_role": "kv_both"}
+    return {**kept, "kv_connector_extra_config": {"shared_storage_path": str(store)}}
 
 
 def arrivals(count: int) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,8 @@ class Counted:
     """The answered requests of a kind, warm-up included, and their sums of tokens.
 
     `prompt_made` is None where only a tokenizer knows the length; `output_asked` is the most where the answer ends by
-    itself. `streamed` are the tokens that the client saw. `unlike`: requests of which two counts differ.
+    itself, and with `output_server` None where answers are vectors. `streamed` are the tokens that the client saw.
+    `unlike`: requests of which two counts differ.
     """
 
     kind: str
@@ -37,8 +38,8 @@ class Counted:
     prompt_made: int | None
     prompt_server: int
     prompt_tokenizer: int
-    output_asked: int
-    output_server: int
+    output_asked: int | None
+    output_server: int | None
     streamed: int
     unlike: int
 
@@ -84,26 +85,33 @@ class Load:
             for row, by_tokenizer, streamed in zip(self.rows, tokenized, self.streamed, strict=True)
             if row["outcome"] == "ok"
         ]
-        made = [row["prompt_tokens_planned"] for row, _, _ in good]
         is_form = "answers" in self.head["plan"]
         return Counted(
             kind=self.kind,
             requests=len(good),
-            prompt_made=None if None in made else sum(made),
+            prompt_made=_sum(row["prompt_tokens_planned"] for row, _, _ in good),
             prompt_server=sum(row["prompt_tokens_counted"] for row, _, _ in good),
             prompt_tokenizer=sum(by_tokenizer for _, by_tokenizer, _ in good),
-            output_asked=sum(row["output_tokens_planned"] for row, _, _ in good),
-            output_server=sum(row["output_tokens_counted"] for row, _, _ in good),
+            output_asked=_sum(row["output_tokens_planned"] for row, _, _ in good),
+            output_server=_sum(row["output_tokens_counted"] for row, _, _ in good),
             streamed=sum(streamed for _, _, streamed in good),
             unlike=sum(not is_equal(*one, ends_itself=is_form) for one in good),
         )
 
 
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """The sum, None where one is not known."""
+    found = list(counts)
+    return None if None in found else sum(filter(None, found))
+
+
 def is_equal(row: Mapping[str, Any], tokenized: int, streamed: int, *, ends_itself: bool) -> bool:
-    """Whether all counts of a request agree; an answer that ends by itself may be shorter than asked."""
+    """Whether all counts of a request agree; an answer that ends by itself may be shorter, and a vector has none."""
     made = row["prompt_tokens_planned"]
     prompts = {tokenized, row["prompt_tokens_counted"], tokenized if made is None else made}
     got, asked = row["output_tokens_counted"], row["output_tokens_planned"]
+    if asked is None:
+        return len(prompts) == 1 and not got and not streamed
     return len(prompts) == 1 and got == streamed and (got == asked or (ends_itself and got < asked))
 
 

@@ -29,7 +29,7 @@ def processor_of(folder: str) -> Any:
 def count(folder: str, body: dict[str, Any]) -> int:
     """The tokens of one prompt: ids, text, or the messages of a chat with tools and images."""
     if "messages" not in body:
-        prompt = body["prompt"]
+        prompt = body["input"] if "input" in body else body["prompt"]
         return len(prompt if isinstance(prompt, list) else tokenizer_of(folder)(prompt).input_ids)
     messages = [{**one, "content": _plain(one["content"])} for one in body["messages"]]
     tools = {"tools": body.get("tools"), "add_generation_prompt": True}

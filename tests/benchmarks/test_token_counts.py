@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.token_counts import CountedNight, page
+from benchmarks.token_counts import CountedNight, page, with_rows
 from benchmarks.token_rows import Counted, is_equal
 
 ROW = {"prompt_tokens_planned": 64, "prompt_tokens_counted": 64, "output_tokens_planned": 8, "output_tokens_counted": 8}
@@ -22,10 +22,13 @@ ROW = {"prompt_tokens_planned": 64, "prompt_tokens_counted": 64, "output_tokens_
         ({"output_tokens_counted": 7}, 64, 7, False, False),
         ({"output_tokens_counted": 7}, 64, 7, True, True),
         ({"output_tokens_counted": 9}, 64, 9, True, False),
+        ({"output_tokens_planned": None, "output_tokens_counted": None}, 64, 0, False, True),  # a vector
+        ({"output_tokens_planned": None, "output_tokens_counted": None}, 65, 0, False, False),
+        ({"output_tokens_planned": None, "output_tokens_counted": None}, 64, 1, False, False),
     ],
 )
 def test_all_counts_of_a_request_must_agree(
-    changed: dict[str, int], tokenized: int, streamed: int, ends_itself: bool, expected: bool
+    changed: dict[str, int | None], tokenized: int, streamed: int, ends_itself: bool, expected: bool
 ) -> None:
     assert is_equal({**ROW, **changed}, tokenized, streamed, ends_itself=ends_itself) == expected
 
@@ -38,6 +41,18 @@ def test_the_page_has_a_row_a_kind_and_no_number_where_only_a_tokenizer_knows_it
     assert "| images | 1,200 | - | 8,000 | 8,000 | 9,600 | 9,600 | 9,600 | 0 |" in text
     assert "--requests 1000 --record" in text
     assert "Not measured in this night: speculation." in text
+
+
+def test_a_kind_that_a_night_did_not_have_keeps_its_row() -> None:
+    images = Counted("images", 1200, None, 8_000, 8_000, 9_600, 9_600, 9_600, 0)
+    others = [replace(images, kind=kind) for kind in ("adapters", "speculation")]
+
+    recorded = page(CountedNight((*others, images), ()), 1000)
+    again = with_rows(recorded, page(CountedNight((replace(images, requests=7),), ()), 1000))
+
+    assert [line.split(" | ")[:2] for line in again.splitlines() if line.startswith("| ")][2:] == [
+        ["| adapters", "1,200"], ["| images", "7"], ["| speculation", "1,200"],
+    ]  # fmt: skip
 
 
 def test_a_night_is_good_only_with_enough_requests_of_every_kind_and_equal_counts() -> None:

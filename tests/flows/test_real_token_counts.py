@@ -17,8 +17,7 @@ pytestmark = [
 ]
 REQUESTS = 32
 FORMS = {"structured output", "tool calls"}  # of one kind, counted apart
-COUNTED_BY_THEMSELVES = {"embeddings", "a tier behind the KV cache"}  # each needs an engine with other flags
-WITHOUT_A_ROW = {"start-up by phase", "structured output and tool calls"} | COUNTED_BY_THEMSELVES
+WITHOUT_A_ROW = {"start-up by phase", "structured output and tool calls"}
 
 
 def test_every_token_of_every_kind_is_as_requested_on_the_real_engine(
