@@ -1,5 +1,6 @@
 """The real vLLM on CPU for tests: the project builds it, and a script of ours starts it in half the time."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,38 @@ from infra.engines.venv import cache_home
 
 ROOT = Path(__file__).parents[2]
 FORKING = ROOT / "tests" / "emulators" / "forking_vllm.py"
+
+
+_SUITE = """
+name = "real"
+repeats = 1
+ready_timeout_s = 600
+run_timeout_s = 900
+
+[machine]
+kind = "local"
+
+[model]
+name = "{model}"
+source = "generated:{model}?seed=0"
+
+[engine]
+version = "0.32.0"
+max_model_len = 4096
+flags = {flags}
+environment = {{ VLLM_CPU_KVCACHE_SPACE = "1", OMP_NUM_THREADS = "1", TORCHDYNAMO_DISABLE = "1" }}
+
+[quality]
+min_duration_s = 0.1
+min_requests_per_slot = 1
+max_other_cpu_share = 1.0
+{scenarios}"""
+
+
+def write_scenarios(suite: Path, scenarios: str, *flags: str, model: str = "tiny") -> None:
+    """Write a suite of these scenarios for the real engine, whose small generated model starts with these flags too."""
+    given = json.dumps(["--dtype", "bfloat16", "--enforce-eager", *flags])  # of texts, which TOML writes as JSON does
+    suite.write_text(_SUITE.format(model=model, flags=given, scenarios=scenarios))
 
 
 def build_engine() -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.conftest import ABOUT_SPEED, NightFixture, run_nightly
+from tests.flows.real_engine import write_scenarios
 from warehouse.lake.query import run_sql
 
 pytestmark = [
@@ -12,30 +13,7 @@ pytestmark = [
     pytest.mark.timeout(1500),
     pytest.mark.usefixtures("calibrated", "nights_without_prefect"),
 ]
-SUITE = """
-name = "vectors"
-repeats = 1
-ready_timeout_s = 600
-run_timeout_s = 600
-
-[machine]
-kind = "local"
-
-[model]
-name = "tiny"
-source = "generated:tiny?seed=0"
-
-[engine]
-version = "0.32.0"
-max_model_len = 2048
-flags = ["--dtype", "bfloat16", "--enforce-eager", "--no-enable-prefix-caching", "--runner", "pooling"]
-environment = { VLLM_CPU_KVCACHE_SPACE = "1", OMP_NUM_THREADS = "1", TORCHDYNAMO_DISABLE = "1" }
-
-[quality]
-min_duration_s = 0.1
-min_requests_per_slot = 1
-max_other_cpu_share = 1.0
-
+SCENARIOS = """
 [[scenarios]]
 name = "vectors"
 task = "embed"
@@ -50,7 +28,7 @@ def test_every_prompt_token_is_counted_on_the_real_engine(
     house: NightFixture, quick_engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NIGHTBENCH_VLLM_EXECUTABLE", str(quick_engine))
-    house.suite.write_text(SUITE)
+    write_scenarios(house.suite, SCENARIOS, "--no-enable-prefix-caching", "--runner", "pooling")
 
     run_nightly(house)
 

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.token_loads import connector
 from tests.flows.conftest import NightFixture, run_nightly
+from tests.flows.real_engine import write_scenarios
 from warehouse.lake.query import run_sql
 
 pytestmark = [
@@ -13,35 +15,7 @@ pytestmark = [
     pytest.mark.timeout(1500),
     pytest.mark.usefixtures("calibrated", "nights_without_prefect"),
 ]
-CONNECTOR = {
-    "kv_connector": "ExampleConnector",
-    "kv_role": "kv_both",
-}
-SUITE = """
-name = "tier"
-repeats = 1
-ready_timeout_s = 600
-run_timeout_s = 600
-
-[machine]
-kind = "local"
-
-[model]
-name = "tiny"
-source = "generated:tiny?seed=0"
-
-[engine]
-version = "0.32.0"
-max_model_len = 2048
-flags = ["--dtype", "bfloat16", "--enforce-eager", "--no-enable-prefix-caching",
-    "--kv-transfer-config", 'CONNECTOR']
-environment = { VLLM_CPU_KVCACHE_SPACE = "1", OMP_NUM_THREADS = "1", TORCHDYNAMO_DISABLE = "1" }
-
-[quality]
-min_duration_s = 0.1
-min_requests_per_slot = 1
-max_other_cpu_share = 1.0
-
+SCENARIOS = """
 [[scenarios]]
 name = "seen"
 isl = 512
@@ -57,8 +31,8 @@ def test_the_real_engine_counts_what_it_finds_in_the_tier(
     house: NightFixture, quick_engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NIGHTBENCH_VLLM_EXECUTABLE", str(quick_engine))
-    store = {"kv_connector_extra_config": {"shared_storage_path": str(house.data.parent / "store")}}
-    house.suite.write_text(SUITE.replace("CONNECTOR", json.dumps(CONNECTOR | store)))
+    tier = json.dumps(connector(house.data.parent / "store"))
+    write_scenarios(house.suite, SCENARIOS, "--no-enable-prefix-caching", "--kv-transfer-config", tier)
 
     run_nightly(house)
 

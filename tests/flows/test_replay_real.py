@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.conftest import ABOUT_SPEED, NightFixture, run_nightly
+from tests.flows.real_engine import write_scenarios
 from warehouse.lake.query import run_sql
 
 pytestmark = [
@@ -17,30 +18,7 @@ pytestmark = [
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 REQUESTS = 1000
 BLOCK = 512
-SUITE = """
-name = "replays"
-repeats = 1
-ready_timeout_s = 600
-run_timeout_s = 900
-
-[machine]
-kind = "local"
-
-[model]
-name = "tiny"
-source = "generated:tiny?seed=0"
-
-[engine]
-version = "0.32.0"
-max_model_len = 4096
-flags = ["--dtype", "bfloat16", "--enforce-eager", "--enable-prompt-tokens-details"]
-environment = { VLLM_CPU_KVCACHE_SPACE = "1", OMP_NUM_THREADS = "1", TORCHDYNAMO_DISABLE = "1" }
-
-[quality]
-min_duration_s = 1
-min_requests_per_slot = 1
-max_other_cpu_share = 1.0
-
+SCENARIOS = """
 [[scenarios]]
 name = "mooncake"
 isl = 2048
@@ -119,7 +97,7 @@ def test_every_token_and_hit_of_a_replay_is_as_planned_on_the_real_engine(
     for name in ("azure.csv", "agents.jsonl", "weka.jsonl"):
         (house.suite.parent / name).write_text((TRACES / name).read_text())
     (house.suite.parent / "thousand.jsonl").write_text(thousand())
-    house.suite.write_text(SUITE)
+    write_scenarios(house.suite, SCENARIOS, "--enable-prompt-tokens-details")
 
     run_nightly(house)
 
