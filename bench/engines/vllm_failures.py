@@ -80,6 +80,13 @@ FAILURES = (
         source=_SEEN,
     ),
     FailureClass(
+        name="config_lora_rank",
+        patterns=(r"LoRA rank \d+ is greater than max_lora_rank \d+",),
+        remedy="add --max-lora-rank to engine.flags, with at least the rank of the adapter",
+        retry="never",
+        source=_SEEN,
+    ),
+    FailureClass(
         name="config_kv_offload",
         patterns=(r"CPU Offloading is currently only supported on",),
         remedy="remove --kv-offloading-size: only GPUs can offload their KV cache",

@@ -114,12 +114,12 @@ def _append(session: _Session, row: TraceRow, window: Window, name: int) -> None
         row.pause_s / window.speed,
     )
     for what, tokens, most, key in (
-        ("prompt", turn.input_tokens, window.isl, "isl"),
-        ("answer", output, window.osl, "osl"),
+        ("a prompt", turn.input_tokens, window.isl, "isl"),
+        ("an answer", output, window.osl, "osl"),
     ):
         if tokens > most:
             raise SuiteError(
-                f"{row.where}: a {what} of {tokens} tokens is longer than the scenario's {key} of {most}: "
+                f"{row.where}: {what} of {tokens} tokens is longer than the scenario's {key} of {most}: "
                 f"raise {key}, and engine.max_model_len if needed, or leave such requests out of the trace"
             )
     session.turns.append(turn)

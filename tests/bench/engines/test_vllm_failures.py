@@ -42,6 +42,10 @@ CONTEXT = (
     "(max_position_embeddings=32768.0 or model_max_length=None in model's config.json)."
 )
 OFFLOADED = "Exception: CPU Offloading is currently only supported on CUDA-alike and XPU GPUs"
+LORA_RANK = (
+    "ValueError: Call to add_lora method failed: Worker failed with error 'LoRA rank 8 is greater than max_lora_rank "
+    "1.', please check the stack trace above for the root cause"
+)
 KILLED = "Worker proc VllmWorker-0 died unexpectedly (exit code: -9), shutting down executor."
 DEAD = (
     "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root "
@@ -94,6 +98,7 @@ CASES = [
     (CAPTURE, "oom_runtime"),
     (PROFILING, "memory_moved"),
     (CONTEXT, "config_len"),
+    (LORA_RANK, "config_lora_rank"),
     (OFFLOADED, "config_kv_offload"),
     (MLA, "config_mla"),
     (FAULT, "gpu_fault"),

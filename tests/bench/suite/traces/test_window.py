@@ -152,7 +152,7 @@ def test_a_weka_session_pauses_as_recorded_and_its_sub_agents_are_sessions_of_th
             MOONCAKE.replace('"timestamp": 2000', '"timestamp": "x"'),
             "trace:2: timestamp must be a number of",
         ),
-        ("mooncake", MOONCAKE.replace('_length": 6', '_length": 600'), "trace:2: a answer of 600 tokens"),
+        ("mooncake", MOONCAKE.replace('_length": 6', '_length": 600'), "trace:2: an answer of 600 tokens"),
         (
             "mooncake",
             '{"timestamp": 0, "input_length": 2049, "output_length": 1}',
