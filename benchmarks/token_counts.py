@@ -81,13 +81,13 @@ def page(found: CountedNight, count: int) -> str:
     missing = f"\n\nNot measured in this night: {', '.join(found.missing)}." if found.missing else ""
     return f"""# Token counts
 
-`python -m benchmarks.token_counts --requests {count} --record` wrote this page. It runs {count:,} requests or more of
-each [kind of workload](workloads.md) on the real engine on CPU, with small generated models. A prompt's tokens are
-those that the meter made (unknown for text and images), those of the server's `usage`, and those of the model's own
-tokenizer, which has nothing to do where a prompt is sent as token ids. Only answered requests are counted, so those
-that the client cancelled are not. An answer's tokens are those of `usage`, and the token ids in its stream. Structured
-output and tool calls end by themselves, so what was requested is the most. Embeddings have no answer tokens. `unlike`
-is the number of requests of which any two counts differ.
+`python -m benchmarks.token_counts --requests {count} --record` wrote these rows, each by the newest night that had its
+kind. It runs {count:,} requests or more of each [kind of workload](workloads.md) on the real engine on CPU, with small
+generated models. A prompt's tokens are those that the meter made (unknown for text and images), those of the server's
+`usage`, and those of the model's own tokenizer, which has nothing to do where a prompt is sent as token ids. Only
+answered requests are counted, so those that the client cancelled are not. An answer's tokens are those of `usage`, and
+the token ids in its stream. Structured output and tool calls end by themselves, so what was requested is the most.
+Embeddings have no answer tokens. `unlike` is the number of requests of which any two counts differ.
 
 {as_markdown(table(found.rows))}{missing}
 """
