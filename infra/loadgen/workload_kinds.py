@@ -96,6 +96,14 @@ KINDS: tuple[WorkloadKind, ...] = (
         ),
     ),
     WorkloadKind(
+        name="tool calls scored by BFCL",
+        keys=("quality.lm_eval.tasks",),
+        engines=("vllm", "sglang", "llama.cpp"),
+        metrics=("quality_scores.value", "quality_scores.stderr", "quality_scores.fall_se"),
+        rules=("quality_below_floor", "quality_below_tasks"),
+        runs=("tests/flows/test_real_bfcl.py::test_bfcl_scores_the_tool_calls_of_the_real_engine",),
+    ),
+    WorkloadKind(
         name="one prompt again and again",
         keys=('prompts.kind = "repeated"',),
         engines=OPENAI_ENGINES,
