@@ -176,6 +176,33 @@ def test_a_fact_of_a_gpu_is_held_against_the_catalogue(cell: str, said: str) -> 
     )
 
 
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            "|GPU|FP8 TFLOPS|TDP (W)|\n|-|-|-|\n|H200|1979|1000|\n",
+            "TDP (W) of H200 is 1000 W, and 700 W in the catalogue",
+        ),
+        ("|GPU|NVLink|\n|-|-|\n|H100 SXM|900 GB/s|\n|H200|450 GB/s|\n", ""),
+        ("|GPU|NVLink|\n|-|-|\n|A100 80GB|900 GB/s|\n", "NVLink of A100-80 is 900 GB/s, and 600 GB/s in the catalogue"),
+        (
+            "|GPU|xGMI (GB/s)|\n|-|-|\n|MI300X|600|\n",
+            "xGMI (GB/s) of MI300X is 600 GB/s, and 896 GB/s in the catalogue",
+        ),
+        ("|Model|KV heads|\n|-|-|\n|Llama-3.1-70B|8|\n|DeepSeek-V3|128|\n", ""),
+        (
+            "|Model|Active parameters|\n|-|-|\n|Mixtral-8x7B|46.7B|\n",
+            "Active parameters of Mixtral-8x7B is 46.7 B, and 12.9 B in the catalogue",
+        ),
+    ],
+)
+def test_a_table_of_facts_is_read_and_held_against_the_catalogue(table: str, said: str) -> None:
+    claims = claims_of("x.md", f"# Specifications\n{table}")
+
+    found = [remark.message for claim in claims for remark in claim.remarks if remark.code == "fact_conflict"]
+    assert [message.partition(": ")[2] for message in found] == ([said] if said else [])
+
+
 def test_a_report_of_speeds_in_other_words_has_each_of_its_numbers_named() -> None:
     page = "# Throughput of our engines\n|Engine|Small|Large|\n|-|-|-|\n|A|33|44|\n|B|35|46|\n"
 

@@ -18,7 +18,7 @@ from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
 from warehouse.importers.claims_table.columns import COLUMNS
 from warehouse.importers.claims_table.described import claims_without_metric, has_digit, of_table
 from warehouse.importers.claims_table.facets import llama_test
-from warehouse.importers.claims_table.facts import wrong_facts
+from warehouse.importers.claims_table.facts import states_facts, wrong_facts
 from warehouse.importers.claims_table.plan import LONG, Measure, Plan, plan_of
 from warehouse.importers.claims_table.ratios import states_ratio
 from warehouse.importers.claims_table.table import Numbered, claims_of_rows, without_rows
@@ -45,6 +45,7 @@ def _recognises(document: Document) -> bool:
         _is_of_results(plan)
         or _is_about_speed(plan.table)
         or states_ratio(plan.table)
+        or states_facts(plan.table)
         or budgets_of(plan, of_table(plan))
         for plan in plans
     )

@@ -8,11 +8,14 @@ from bench.audit.column_relations import Miss
 from bench.catalog.rows import CatalogModel, Fact, Gpu
 from catalog.read import read_facts, read_names
 from warehouse.importers.claims_table.plan import Plan
+from warehouse.importers.tables.table import Row, Table
 
 _CELL = re.compile(r"[~≈]?\s*(\d[\d,]*(?:\.\d+)?)\s*([a-zA-Z/]*)(?:\s.*)?")
+_LINK = "GB/s"  # a link between GPUs; memory is faster, and in TB/s
 _UNITS: Mapping[str, tuple[str, float]] = {
     "tb/s": ("TB/s", 1.0),
     "gb/s": ("TB/s", 1e-3),
+    "gbps": ("TB/s", 1e-3),
     "gb": ("GB", 1.0),
     "gib": ("GB", 1.0),
     "w": ("W", 1.0),
@@ -25,16 +28,28 @@ _UNITS: Mapping[str, tuple[str, float]] = {
 _IN_BRACKETS = re.compile(r"[(\[]\s*([a-zA-Z/]+)\s*[)\]]")
 _APART_MAX = 0.03  # makers round, and print GB where drivers count GiB
 _SPARSE = 2.0  # datasheets print peaks with structured sparsity, twice the dense ones
+_OF_HEADS = frozenset({"n_kv_heads", "head_dim"})  # of a latent KV cache, sources count them in several ways
 _COUNTS = (1, 2, 4, 8)  # of a node's GPUs together
 
 
 def wrong_facts(plan: Plan) -> list[Miss]:
     """Every cell of a table that states another fact than the catalogue; in tables that describe and do not measure.
 
-    A table of results may have a column `Memory` of what was used, so only one on its side, or without a metric of
-    ours, is read for facts.
+    A table of results may have a column `Memory` of what was used, so only one on its side, or whose metrics are facts
+    themselves (`FP8 TFLOPS`), is read for facts.
     """
-    return list(_wrong(plan)) if plan.is_turned or not plan.measures else []
+    is_of_facts = all(_words(plan.table.header[each.at]) in _facts() for each in plan.measures)
+    return list(_wrong(plan)) if plan.is_turned or is_of_facts else []
+
+
+def states_facts(table: Table) -> bool:
+    """Whether a column is a fact of the catalogue, and a row names a GPU or model of it beside a number."""
+    return any(
+        _subject_of(fact, row) is not None and _stated(row.cells[at], header, fact.unit) is not None
+        for at, header in enumerate(table.header)
+        if (fact := _facts().get(_words(header))) is not None
+        for row in table.rows
+    )
 
 
 def _wrong(plan: Plan) -> Iterator[Miss]:
@@ -44,7 +59,7 @@ def _wrong(plan: Plan) -> Iterator[Miss]:
         if fact is None:
             continue
         for down, row in enumerate(table.rows):
-            subject = next((found for cell in row.cells[:2] if (found := _subject(fact, cell)) is not None), None)
+            subject = _subject_of(fact, row)
             stated = _stated(row.cells[at], header, fact.unit)
             if subject is None or stated is None:
                 continue
@@ -58,6 +73,11 @@ def _wrong(plan: Plan) -> Iterator[Miss]:
 def _words(header: str) -> str:
     words = _IN_BRACKETS.sub(" ", header.lower()).replace("_", " ").replace("-", " ").split()
     return " ".join(word for word in words if word not in {"tflops", "tops", "peak:", "gpu:"})
+
+
+def _subject_of(fact: Fact, row: Row) -> Gpu | CatalogModel | None:
+    """What the first cells of a row name."""
+    return next((found for cell in row.cells[:2] if (found := _subject(fact, cell)) is not None), None)
 
 
 def _subject(fact: Fact, cell: str) -> Gpu | CatalogModel | None:
@@ -75,18 +95,21 @@ def _stated(cell: str, header: str, unit: str | None) -> float | None:
     if unit is None:
         return number if not printed else None
     known = _UNITS.get(printed) or (("TFLOPS", 1.0) if "tflops" in header.lower() else None)
+    if unit == _LINK and known and known[0] == "TB/s":
+        return number * known[1] * 1e3
     return number * known[1] if known and known[0] == unit else None
 
 
 def _own(subject: Gpu | CatalogModel, fact: Fact) -> float | None:
-    value = getattr(subject, fact.column)
+    is_latent = isinstance(subject, CatalogModel) and subject.mla_kv_lora is not None
+    value = None if is_latent and fact.column in _OF_HEADS else getattr(subject, fact.column)
     return None if value is None else float(value) / (1e9 if fact.unit == "B" else 1.0)
 
 
 def _is_same(stated: float, own: float, fact: Fact) -> bool:
     """Whether they agree within what is printed: of one GPU or of a node, dense or sparse."""
-    several = _COUNTS if fact.subject == "gpu" else (1,)
-    sparse = (1.0, _SPARSE) if fact.unit == "TFLOPS" else (1.0,)
+    several = _COUNTS if fact.subject == "gpu" and fact.unit != _LINK else (1,)
+    sparse = {"TFLOPS": (1.0, _SPARSE), _LINK: (1.0, 0.5)}.get(fact.unit or "", (1.0,))  # a link: in one direction too
     half = 0.5 * 10.0 ** -len(f"{stated:g}".partition(".")[2])
     return any(
         abs(stated - own * count * factor) <= half + _APART_MAX * own * count * factor
