@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.history.collect import build_all, collect, missing_nights
 from benchmarks.history.export import FOLDER, export
-from benchmarks.history.plan import PlannedNight, known_releases, planned
+from benchmarks.history.plan import SUITES, PlannedNight, known_releases, planned
 from benchmarks.recorded import ROOT
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
@@ -19,7 +19,7 @@ def main() -> int:
     options = _options()
     data = options.data.absolute()
     os.environ["NIGHTBENCH_DATA"] = str(data)
-    nights = planned(options.rounds, known_releases())
+    nights = [one for one in planned(options.rounds, known_releases()) if options.engine in {None, one.engine}]
     lacking = missing_nights(data, nights)
     console.progress(f"{len(nights) - len(lacking)} of {len(nights)} nights are measured")
     missing = lacking[: options.most]
@@ -56,6 +56,7 @@ def _options() -> argparse.Namespace:
         "--data", type=Path, default=ROOT / "data" / "history", help="data folder; default: data/history"
     )
     parser.add_argument("--most", type=int, help="measure at most so many nights now")
+    parser.add_argument("--engine", choices=list(SUITES), help="only the nights of this engine, in the same order")
     parser.add_argument("--build-only", action="store_true", help="build the engines and measure nothing")
     return parser.parse_args()
 

@@ -1,6 +1,9 @@
 """A history of releases: its order is drawn and kept, each night becomes a row, and a stop loses none."""
 
 import csv
+import re
+import subprocess
+import sys
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +63,20 @@ def test_the_order_is_drawn_for_each_round_and_is_that_of_a_shorter_history_as_f
     assert len(orders) == 4
     assert planned(2, RELEASES) == nights[: len(nights) // 2]
     assert planned(4, RELEASES, seed=1) != nights
+
+
+def test_one_engine_alone_has_its_part_of_the_nights(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "benchmarks.history", "2", "--data", str(tmp_path), "--most", "0", "--build-only"]
+    counts = {}
+    for engine in (None, *SUITES):
+        own = [*argv, *(["--engine", engine] if engine else [])]
+        told = subprocess.run(own, capture_output=True, text=True, check=True)
+        counts[engine] = int(re.findall(r"0 of (\d+) nights are measured", told.stdout + told.stderr)[0])
+
+    assert counts == {
+        engine: sum(engine in {None, one.engine} for one in planned(2, known_releases())) for engine in counts
+    }
+    assert len(set(counts.values())) == 3
 
 
 def test_each_release_of_the_checkout_has_a_suite_that_names_it(tmp_path: Path) -> None:
