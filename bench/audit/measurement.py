@@ -4,6 +4,7 @@ Evidence is one number each, near zero or one, or inside a range, for every way 
 an input is missing.
 """
 
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -39,6 +40,7 @@ from bench.record import RunRecord
 from bench.steady import slope
 from bench.suite.attach import AS_FOUND
 
+_TAG = re.compile(r"b\d{3,}")  # of llama.cpp, whose server adds the commit
 LAG_TOLERANCE_S = 1e-3
 LAG_TOLERANCE_SHARE = 0.02
 # A hidden cap costs whole streams; this part of one is left to the hand-over from request to request.
@@ -166,7 +168,7 @@ def _asked_found(record: RunRecord, report: LoadReport) -> Evidence:
     good = int(requests.is_ok.sum())
     found = record.server.engine_version if record.server and not record.asked.engine.track else None
     is_asked = record.asked.engine.version != AS_FOUND
-    conflict = None if found is None else float(is_asked and release(found) != release(record.asked.engine.version))
+    conflict = None if found is None else float(is_asked and not is_release(found, record.asked.engine.version))
     asks = record.endpoint is None or "ignore_eos" in record.endpoint.takes
     planned = report.planned or PlannedTokens(good * work.isl, good * work.osl, cached_tokens=0)
     return {
@@ -199,9 +201,10 @@ def _counted(tokens: Ints) -> float | None:
     return None if (tokens < 0).any() else float(tokens.sum())
 
 
-def release(version: str) -> str:
-    """The release part of a version: `0.32.0` of `0.32.0+cpu`."""
-    return version.split("+", maxsplit=1)[0]
+def is_release(found: str, asked: str) -> bool:
+    """Whether a server reports the requested version: as `0.32.0+cpu` is 0.32.0, `b11434-0c1e570` is the tag b11434."""
+    one, other = (version.split("+", maxsplit=1)[0] for version in (found, asked))
+    return one == other or (_TAG.fullmatch(other) is not None and one.startswith(f"{other}-"))
 
 
 def _steady(record: RunRecord, report: LoadReport) -> Evidence:
