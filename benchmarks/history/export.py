@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.errors import UsageError
-from benchmarks.history.journal import Journal, read_journal
+from benchmarks.history.journal import Journal, Row, read_journal
 from benchmarks.history.plan import SEED, SUITES
 from benchmarks.recorded import ROOT
 from infra.engines.releases import release_order
@@ -32,8 +32,8 @@ minutes in all, of {releases}.
   within a round is drawn at random (seed {seed}), so a host that drifts moves the releases alike. The suites are
   {suites}.
 - **Nights**: one after the other on one computer, by the flow that a deployment starts, but without the service beside
-  it, which would take turns with the engine on so few cores. `nights.csv` has every night; {failed} measured nothing or
-  only a part, with the reason.
+  it, which would take turns with the engine on so few cores. `nights.csv` has every night, `place` is that in the order
+  of releases; {failed} measured nothing or only a part, with the reason.
 - **Host**: {host}.
 - **Commits**: {commits}.
 
@@ -73,11 +73,19 @@ def _without_neighbours(rows: pa.Table) -> pa.Table:
 
 
 def _as_csv(journal: Journal) -> str:
+    """A row a night; `place` counts the nights in the order of releases, from 0."""
     sink = io.StringIO()
-    writer = csv.DictWriter(sink, list(type(journal.rows[0]).model_fields), lineterminator="\n")
+    writer = csv.DictWriter(sink, [*type(journal.rows[0]).model_fields, "place"], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row.model_dump(mode="json") for row in journal.rows)
+    places = {row.night: at for at, row in enumerate(in_release_order(journal.rows))}
+    writer.writerows(row.model_dump(mode="json") | {"place": places.get(row.night)} for row in journal.rows)
     return sink.getvalue()
+
+
+def in_release_order(rows: Iterable[Row]) -> list[Row]:
+    """The nights that began, engine by engine from the oldest release to the newest, each release by its rounds."""
+    began = [row for row in rows if row.night is not None]
+    return sorted(began, key=lambda row: (row.engine, release_order(row.release), row.round, row.is_aa))
 
 
 def _page(journal: Journal, measurements: pa.Table) -> str:

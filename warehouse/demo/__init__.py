@@ -1,1 +1,1 @@
-"""Simulated nights, which show what the pages and the queries say before a night was measured."""
+"""The nights of `nightbench demo`, which show what the pages and the queries say before a night was measured."""

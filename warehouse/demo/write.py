@@ -1,7 +1,8 @@
 """Write a data folder of simulated nights, judge their series, and write its site."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from bench.errors import UsageError
@@ -29,18 +30,31 @@ def write_demo(folder: Path) -> Path:
 
     Raises UsageError if the folder holds something else, LoadIntoWarehouseError if it cannot be written.
     """
-    mark, start = folder / MARK, folder / "site" / "index.html"
-    if not mark.is_file() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} holds something else: name a folder that is new, as in `nightbench demo FOLDER`")
-    if start.is_file() and mark.read_text(encoding="utf-8") == MARK_TEXT:
+    start = folder / "site" / "index.html"
+    if begin_demo(folder, MARK, MARK_TEXT):
         return start
-    with writing(folder):
-        make_folder(folder)
-        write_text(mark, MARK_TEXT)
     nights = list(story())
     _write_nights(folder, nights)
-    _judge(folder, nights)
+    # The night after the bad host measures again what was suspect, on another host.
+    rerun_of = {nights[BAD_HOST + 1].name: nights[BAD_HOST].name}
+    judge_nights(folder, {night.name: night.started_at + timedelta(hours=1) for night in nights}, rerun_of)
     return write_site(folder, start.parent, NIGHT_PAGES).index
+
+
+def begin_demo(folder: Path, mark: str, text: str) -> bool:
+    """Mark a folder as that of a demo; whether it is whole already.
+
+    Raises UsageError if it holds something else, LoadIntoWarehouseError if it cannot be written.
+    """
+    file = folder / mark
+    if not file.is_file() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} holds something else: name a folder that is new, as in `nightbench demo FOLDER`")
+    if (folder / "site" / "index.html").is_file() and file.read_text(encoding="utf-8") == text:
+        return True
+    with writing(folder):
+        make_folder(folder)
+        write_text(file, text)
+    return False
 
 
 def _write_nights(folder: Path, nights: list[SimulatedNight]) -> None:
@@ -52,27 +66,21 @@ def _write_nights(folder: Path, nights: list[SimulatedNight]) -> None:
         build_warehouse(folder)
 
 
-def _judge(folder: Path, nights: list[SimulatedNight]) -> None:
-    """Judge each night as it was judged when it was the newest."""
+def judge_nights(folder: Path, said_at: Mapping[str, datetime], rerun_of: Mapping[str, str]) -> None:
+    """Judge each night as it was judged when it was the newest; `rerun_of` names the night that one measures again."""
     listed = list(own_series(folder))
     said: list[SaidChange] = []
     verdicts: list[SeriesVerdict] = []
     with writing(folder / "lake"), one_loader(folder) as lake:
-        for night in nights:
-            # The night after the bad host measures again what was suspect, on another host.
-            rerun_of = nights[BAD_HOST].name if night.at == BAD_HOST + 1 else None
-            until = [_until(series, night.name) for series in listed]
-            found, changes = judge_series(until, night.name, known_of(said, verdicts), said, rerun_of)
+        for night, at in said_at.items():
+            until, again = [_until(series, night) for series in listed], rerun_of.get(night)
+            found, changes = judge_series(until, night, known_of(said, verdicts), said, again)
             said += changes
             verdicts += [one for one in found if one.judgement == "host outlier"]
             judgement = NightJudgement(
-                night=night.name,
-                said_at=night.started_at + timedelta(hours=1),
-                rerun_of=rerun_of,
-                verdicts=tuple(found),
-                changes=tuple(changes),
+                night=night, said_at=at, rerun_of=again, verdicts=tuple(found), changes=tuple(changes)
             )
-            stage_judgement(lake / STAGING, night.name, judgement)
+            stage_judgement(lake / STAGING, night, judgement)
         stage_months(lake, loose_nights=1)  # a file a month, which the pages read faster than one a night
         swap_in(lake)
         build_warehouse(folder)

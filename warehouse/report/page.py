@@ -24,7 +24,7 @@ from warehouse.report.night.sentence import sentence
 from warehouse.report.night.workloads import workload_rows
 from warehouse.report.night_line import night_line
 from warehouse.report.night_trends import SAID, trends_html
-from warehouse.report.simulated import simulated_note
+from warehouse.report.simulated import demo_note
 from warehouse.rows.records import read_night
 from warehouse.rows.run_folder import nights
 from warehouse.schema.columns import PARTITION
@@ -118,7 +118,7 @@ def write_report(data: Path, night: str) -> Path:
     script = Markup("<script>{}</script>").format(Markup(save_script()))  # noqa: S704 - our own file
     with writing(page):
         docs = write_docs(data, night, page.parent)
-        body = home + simulated_note(data) + night_body(data, night, drawn, docs=docs) + script
+        body = home + demo_note(data) + night_body(data, night, drawn, docs=docs) + script
         write_text(page, document(f"Night {night}", body, ICON))
         written = sorted((path.stem for path in page.parent.glob("*.html") if path.stem != "index"), reverse=True)
         write_text(page.parent / "index.html", _index_html(written))

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from warehouse.report.charts import VEGA, templates
 from warehouse.report.figures import json_script
 from warehouse.report.markup import ICON, NOTHING, document, joined
-from warehouse.report.simulated import simulated_note
+from warehouse.report.simulated import demo_note
 from warehouse.site.age import AGE, age_html
 from warehouse.site.atom import FEED
 
@@ -40,7 +40,7 @@ def page_html(data: Path, address: str, title: str, body: Markup, newest: dateti
         scripts += json_script(templates(), id="templates") + _script(up, VEGA) + _script(up, DRAW)
     if "data-kind=" in body or "<details class='part'" in body:
         scripts += _script(up, SAVE)
-    whole = Markup("<nav aria-label='Site'>{}</nav>{}{}{}{}").format(links, age, simulated_note(data), body, scripts)
+    whole = Markup("<nav aria-label='Site'>{}</nav>{}{}{}{}").format(links, age, demo_note(data), body, scripts)
     return document(title, whole, ICON + _FEED_LINK.format(up, FEED))
 
 

@@ -1,0 +1,116 @@
+"""Write a data folder of a history of releases, in the order of the releases, judge its series, and write its site."""
+
+import csv
+import hashlib
+import io
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bench.errors import UsageError
+from nights.durable import write_text
+from warehouse.demo.write import NIGHT_PAGES, begin_demo, judge_nights
+from warehouse.lake.database import build_warehouse
+from warehouse.lake.lake import STAGING, PartWriter, one_loader, writing
+from warehouse.lake.swap import swap_in
+from warehouse.report.simulated import HISTORY_MARK
+from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
+from warehouse.site.write import write_site
+
+HISTORY = Path(__file__).parents[2] / "catalog" / "history"
+NIGHTS = "nights.csv"
+_NAME = "%Y-%m-%dT%H%M%SZ"
+_TEXT = "The nights of the history {digest}, in the order of its releases, that `nightbench demo` wrote.\n"
+Night = Mapping[str, str]  # a row of nights.csv
+
+
+def write_history_demo(folder: Path, history: Path = HISTORY) -> Path:
+    """Write the folder with its site and return the site's start page; a folder that is whole already stays as it is.
+
+    Raises UsageError if the folder holds something else or the history cannot be read, LoadIntoWarehouseError if the
+    folder cannot be written.
+    """
+    start = folder / "site" / "index.html"
+    nights = read_nights(history)
+    digest = hashlib.sha256((history / NIGHTS).read_bytes()).hexdigest()[:16]
+    if begin_demo(folder, HISTORY_MARK, _TEXT.format(digest=digest)):
+        return start
+    shown = load_history(folder, history)
+    with writing(folder):
+        write_text(folder / NIGHTS, _as_csv([night | {"shown_as": shown.get(night["night"], "")} for night in nights]))
+    judge_nights(folder, {name: _time_of(name) + timedelta(hours=1) for name in shown.values()}, {})
+    return write_site(folder, start.parent, NIGHT_PAGES).index
+
+
+def read_nights(history: Path) -> list[dict[str, str]]:
+    """Every night of a history, in the order in which they ended. Raises UsageError."""
+    try:
+        with (history / NIGHTS).open(encoding="utf-8") as lines:
+            return list(csv.DictReader(lines))
+    except OSError as error:
+        raise UsageError(f"{history} has no history: {error}; `make history` measures one") from error
+
+
+def load_history(folder: Path, history: Path) -> dict[str, str]:
+    """Load a history into an empty data folder; the name of each night there by its own, in the order of releases.
+
+    The nights stand one a day until the day of the last one, and all their times move with them.
+    """
+    nights = read_nights(history)
+    names = shown_names(nights)
+    with writing(folder / "lake"), one_loader(folder) as lake:
+        for path in sorted(history.glob("*.parquet")):
+            if path.stem in COLUMNS:
+                _stage(lake / STAGING, path, names)
+        swap_in(lake)
+        build_warehouse(folder)
+    return names
+
+
+def shown_names(nights: Sequence[Night]) -> dict[str, str]:
+    """What each night is called in the order of releases, by its own name, in that order."""
+    placed = sorted((night for night in nights if night["place"]), key=lambda night: int(night["place"]))
+    last = max(_time_of(night["night"]) for night in placed).replace(hour=1, minute=0, second=0)
+    first = last - timedelta(days=len(placed) - 1)
+    return {night["night"]: f"{first + timedelta(days=at):{_NAME}}" for at, night in enumerate(placed)}
+
+
+def _time_of(name: str) -> datetime:
+    return datetime.strptime(name, _NAME).replace(tzinfo=UTC)
+
+
+def _stage(staging: Path, path: Path, names: Mapping[str, str]) -> None:
+    """Write a table's rows of each night under its new name; a column that the history is too old to have is NULL."""
+    table: Table = path.stem  # type: ignore[assignment]
+    schema, rows = arrow_schema(table), pq.read_table(path)
+    for night, name in names.items():
+        own = rows.filter(pc.equal(rows[PARTITION], night))
+        if len(own):
+            columns = [_moved(own, field, night, name) for field in schema]
+            with PartWriter(staging, table, name) as part:
+                part.add(pa.table(columns, schema=schema))
+
+
+def _moved(rows: pa.Table, field: pa.Field, night: str, name: str) -> Any:
+    """A column with its times moved and the night's name replaced."""
+    if field.name not in rows.schema.names:
+        return pa.nulls(len(rows), field.type)
+    values = rows[field.name].cast(field.type)
+    if pa.types.is_timestamp(field.type):
+        return pc.add(values, pa.scalar(_time_of(name) - _time_of(night), pa.duration("us")))
+    if pa.types.is_string(field.type):
+        return pc.replace_substring(values, night, name)
+    return values
+
+
+def _as_csv(rows: Sequence[Night]) -> str:
+    sink = io.StringIO()
+    writer = csv.DictWriter(sink, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return sink.getvalue()
