@@ -6,19 +6,20 @@ has no row of it. Simulated series are those of `detector`, with seeds of their 
 """
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from bench.trends.series import Series
+from benchmarks.detection import BASELINE, found, head_of, nights_to_detection
 from benchmarks.detector import Rule, otava, ours, ten_percent, z_score
 from benchmarks.histories import Known, folder_of_histories, places_of, read_events
+from benchmarks.history.judged import judged_history
 from benchmarks.noise_models import MODELS, gaussian, series
 from benchmarks.recorded import git_commit, this_host
 from benchmarks.table import Table, as_markdown
@@ -30,7 +31,6 @@ from warehouse.trends.history_series import history_series
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "judge.md"
 SEED = 26_11_2026
 YEARS, STEPS = 20, 60  # simulated, of each model or size
-BASELINE, WATCHED = 120, 14
 SIZES = (-0.03, -0.05, -0.1)
 SHORT = 10  # nights; a shorter foreign series is left out
 OURS = "Nightbench"
@@ -46,34 +46,14 @@ class Foreign:
     changes: Sequence[Mapping[str, Any]]
 
 
-def nights_to_detection(rule: Rule, size: float) -> list[int | None]:
-    """The night after each step, from 1, on which the rule first raises an alarm in the nights so far; None: missed."""
-    return [_first_alarm(rule, size, step) for step in range(STEPS)]
-
-
-def _first_alarm(rule: Rule, size: float, step: int) -> int | None:
-    values = series(gaussian, (SEED + 1, step), BASELINE + WATCHED)
-    values[BASELINE:] *= 1 + size
-    after = (night for night in range(1, WATCHED + 1) if _is_near(rule(values[: BASELINE + night])))
-    return next(after, None)
-
-
-def _is_near(alarms: Iterable[int]) -> bool:
-    return any(night >= BASELINE - 2 for night in alarms)
-
-
 def _simulated(name: str, rule: Rule) -> tuple[str, ...]:
     false = [
         sum(len(rule(series(noise, (SEED, at, year)))) for year in range(YEARS)) / YEARS
         for at, noise in enumerate(MODELS.values())
     ]
-    return (name, *(f"{each:.2f}" for each in false), *(_found(nights_to_detection(rule, size)) for size in SIZES))
-
-
-def _found(nights: Sequence[int | None]) -> str:
-    seen = [night for night in nights if night is not None]
-    within = f"{sum(night <= 5 for night in seen) / len(nights):.0%}, {len(seen) / len(nights):.0%}"  # noqa: PLR2004 - of the heading
-    return f"{within}, {median(seen):g}" if seen else f"{within}, -"
+    seeds = [(SEED + 1, step) for step in range(STEPS)]
+    steps = (found(nights_to_detection(rule, gaussian, size, seeds)) for size in SIZES)
+    return (name, *(f"{each:.2f}" for each in false), *steps)
 
 
 def read_foreign(data: Path) -> Foreign:
@@ -94,10 +74,10 @@ def _alarms(foreign: Foreign, rule: Rule) -> Iterator[Mapping[str, Any]]:
 
 def _of_foreign(name: str, alarms: Sequence[Mapping[str, Any]], foreign: Foreign) -> tuple[str, ...]:
     certain = [event for event in foreign.events if event.is_certain and event.has_step]
-    found = sum(any(event.holds(row, foreign.places[row["source"]]) for row in alarms) for event in certain)
+    hits = sum(any(event.holds(row, foreign.places[row["source"]]) for row in alarms) for event in certain)
     others = [row for row in alarms if not _is_known(row, foreign)]
     days = sum((one.valid[-1].at - one.valid[0].at).total_seconds() for one in foreign.listed) / 86400
-    return name, f"{found} of {len(certain)}", f"{len(others) / days * 365:.2f}"
+    return name, f"{hits} of {len(certain)}", f"{len(others) / days * 365:.2f}"
 
 
 def _is_known(row: Mapping[str, Any], foreign: Foreign) -> bool:
@@ -106,7 +86,7 @@ def _is_known(row: Mapping[str, Any], foreign: Foreign) -> bool:
 
 def page(rules: Mapping[str, Rule], foreign: Foreign) -> str:
     """The whole page."""
-    sizes = tuple(f"{size:+.0%}: within 5 nights, within {WATCHED}, median night" for size in SIZES)
+    sizes = tuple(map(head_of, SIZES))
     simulated = Table("", ("rule", *MODELS, *sizes), tuple(_simulated(*one) for one in rules.items()))
     rows = [_of_foreign(OURS, foreign.changes, foreign)]
     rows += [_of_foreign(name, list(_alarms(foreign, rule)), foreign) for name, rule in rules.items() if name != OURS]
@@ -134,7 +114,7 @@ the years of the first columns whole, and a step night by night.
 real change that no list has.
 
 {as_markdown(Table("", heads, tuple(rows)))}
-"""
+{judged_history(rules)}"""
 
 
 def main(argv: list[str] | None = None) -> None:
