@@ -1,13 +1,13 @@
 """`python -m benchmarks.history ROUNDS`: measure a history until each release has so many nights, and export it."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from benchmarks.history.collect import build_all, collect, missing_nights
 from benchmarks.history.export import FOLDER, export
-from benchmarks.history.plan import SUITES, PlannedNight, known_releases, planned
+from benchmarks.history.flow_runs import run_nights, use_data_folder
+from benchmarks.history.plan import SUITES, known_releases, planned
 from benchmarks.recorded import ROOT
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
@@ -18,7 +18,7 @@ def main() -> int:
     """Continue the history of a data folder; the same command goes on where it was stopped."""
     options = _options()
     data = options.data.absolute()
-    os.environ["NIGHTBENCH_DATA"] = str(data)
+    use_data_folder(data)
     nights = [one for one in planned(options.rounds, known_releases()) if options.engine in {None, one.engine}]
     lacking = missing_nights(data, nights)
     console.progress(f"{len(nights) - len(lacking)} of {len(nights)} nights are measured")
@@ -27,26 +27,14 @@ def main() -> int:
     try:
         unbuilt = build_all(missing, Settings(), console.progress)
         if not options.build_only:
-            _measure(data, missing, unbuilt)
+            with run_nights() as run:
+                collect(data, missing, unbuilt, run, console.progress)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; what was measured is kept: run the same command again")
         return exit_code_of(stop)
     if not options.build_only and not missing_nights(data, nights):
         console.line(f"{export(data, FOLDER)} bytes in {FOLDER}")
     return int(bool(unbuilt))
-
-
-def _measure(data: Path, missing: list[PlannedNight], unbuilt: dict[str, str]) -> None:
-    from flows.end_state import loaded  # noqa: PLC0415 - Prefect, which takes seconds
-    from flows.nightly import nightly  # noqa: PLC0415
-    from flows.show.night_view import night_view  # noqa: PLC0415
-    from flows.temporary_server import temporary_server  # noqa: PLC0415
-
-    def run(suite: Path, begun: str | None) -> str:
-        return loaded(nightly(suite=str(suite), target="local", resume=begun, wait=True)).night
-
-    with night_view(plain=True) as view, view.showing_log(), temporary_server():
-        collect(data, missing, unbuilt, run, console.progress)
 
 
 def _options() -> argparse.Namespace:

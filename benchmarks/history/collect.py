@@ -5,7 +5,7 @@ process of its own for each, and the service beside it takes turns with the engi
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def collect(data: Path, missing: Iterable[PlannedNight], unbuilt: dict[str, str]
         began_at, clock = datetime.now(UTC), time.monotonic()
         night, reason = None, unbuilt.get(planned.release, "")
         if not reason:
-            night, reason = _measure(data, suite, begun_night(data, suite, LOCAL, known), run)
+            night, reason = measure_suite(data, suite, known, run)
         seconds = time.monotonic() - clock
         row = Row(
             **vars(planned),
@@ -71,9 +71,9 @@ def write_suite(data: Path, planned: PlannedNight) -> Path:
     return path
 
 
-def _measure(data: Path, suite: Path, begun: str | None, run: Run) -> tuple[str | None, str]:
-    """The name of the night and why it measured nothing or only a part."""
-    before = set(store.nights(data))
+def measure_suite(data: Path, suite: Path, known: Container[str], run: Run) -> tuple[str | None, str]:
+    """The name of a suite's night and why it measured nothing or only a part; one that is not `known` is resumed."""
+    before, begun = set(store.nights(data)), begun_night(data, suite, LOCAL, known)
     try:
         return run(suite, begun), ""
     except BadRunsError as bad:
