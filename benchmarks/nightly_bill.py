@@ -85,7 +85,8 @@ def show_emulated(found: Iterable[EmulatedNight]) -> None:
     print(f"{'kept':20}{'night':>20}{''.join(f'{title:>17}' for title in titles)}{'layers':>8}")
     for one in found:
         counts = (one.billed_s / 60, one.model_gb, one.bucket_gb, one.image_gb)
-        print(f"{one.kept:20}{one.night:>20}{''.join(f'{count:17.1f}' for count in counts)}{len(one.layers):8}")
+        cells = "".join(f"{count:17.1f}" for count in counts)
+        print(f"{one.kept:20}{one.night:>20}{cells}{len(one.layers):8}", flush=True)
 
 
 def main(argv: list[str] | None = None) -> None:
