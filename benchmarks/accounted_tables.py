@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from bench.audit.judge import Judged
 from warehouse.importers.claims_table.plan import Plan, plan_of
 from warehouse.importers.parsing.document import read_document
-from warehouse.importers.tables.cells import is_comparison, is_summary, with_points, without_gaps
+from warehouse.importers.tables.cells import as_meant, is_comparison, is_summary
 from warehouse.importers.tables.table import Table
 
 _SPEED = re.compile(
@@ -23,7 +23,7 @@ def tables_about_speed(name: str, data: bytes, judged: Sequence[Judged]) -> Iter
     """
     for at, table in enumerate(read_document(name, data).tables):
         if is_about_speed(table):
-            yield _is_accounted(at, plan_of(with_points(without_gaps(table)), {}), judged)
+            yield _is_accounted(at, plan_of(as_meant(table), {}), judged)
 
 
 def is_about_speed(table: Table) -> bool:

@@ -23,7 +23,7 @@ from warehouse.audit import AuditOptions, audit
 from warehouse.importers.claims_table.plan import plan_of
 from warehouse.importers.parsing.document import read_document
 from warehouse.importers.parsing.printed import read_quantity
-from warehouse.importers.tables.cells import is_summary, with_points, without_gaps
+from warehouse.importers.tables.cells import as_meant, is_summary
 from warehouse.importers.tables.table import Row, Table
 
 ROWS_MIN, ROWS_MAX, TABLES_MAX = 5, 60, 3
@@ -70,7 +70,7 @@ def measure(folder: Path) -> Tally:
 def with_numbers(path: Path) -> list[Table]:
     """The tables of a file with a column of ours and rows enough to plant an error in."""
     document = read_document(str(path), path.read_bytes())
-    plans = (plan_of(with_points(without_gaps(table)), {}) for table in document.tables)
+    plans = (plan_of(as_meant(table), {}) for table in document.tables)
     return [plan.table for plan in plans if plan.measures and _series(plan.table)]
 
 

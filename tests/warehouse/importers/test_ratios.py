@@ -103,6 +103,17 @@ def test_a_stated_ratio_is_computed_whatever_it_is_of(table: str, right: str, wr
     assert alarm.endswith(said)
 
 
+@pytest.mark.parametrize(("ratio", "said"), [("1.20x", 0), ("1.50x", 1)])
+def test_a_ratio_in_brackets_behind_a_number_is_computed_and_the_number_is_read(ratio: str, said: int) -> None:
+    rows = ["| 1 | 100 | 120 (1.20x) |", f"| 8 | 800 | 960 ({ratio}) |", "| 16 | 1600 | 2000 (1.25x) |"]
+    head = "| Batch | vLLM (tok/s) | SGLang (tok/s) |\n|-|-|-|\n"
+
+    claims = claims_of("report.md", f"# On H100\n\n{head}" + "\n".join(rows) + "\n")
+
+    assert [claim.said.unstated_throughput_tok_per_s for claim in claims] == [100, 120, 800, 960, 1600, 2000]
+    assert sum(alarm.startswith("FAIL table_arithmetic") for alarm in alarms(claims)) == 2 * said
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -28,7 +28,7 @@ from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.printed import read_quantity
 from warehouse.importers.parsing.printed_units import split_name, unit_of
-from warehouse.importers.tables.cells import is_comparison, is_summary, with_points, without_gaps
+from warehouse.importers.tables.cells import as_meant, is_comparison, is_summary, printed_column
 from warehouse.importers.tables.table import Row, Table
 
 # Columns of which one makes a text with columns a table of results; a page says by its marks that it has tables.
@@ -83,7 +83,7 @@ def _read(document: Document, this: Format) -> Iterator[Claim]:
     if not any(table.rows for table in document.tables):
         raise without_rows(document)
     for at, printed in enumerate(document.tables):
-        plan = plan_of(with_points(without_gaps(printed)), document.mapped)
+        plan = plan_of(as_meant(printed), document.mapped)
         if plan.worth:
             yield from _Reading(document, this, at, plan).claims()
         elif any(has_digit(cell) for row in printed.rows for cell in row.cells):
@@ -225,7 +225,9 @@ class _Reading:
         return {f"table_arithmetic {miss.column}": self._place(down, miss.column) for miss in self.misses.get(down, ())}
 
     def _place(self, down: int, at: int) -> tuple[int, int, int]:
-        return (self.at, at - 1, down + 1) if self.is_turned else (self.at, down, at)
+        if self.is_turned:
+            return (self.at, at - 1, down + 1)
+        return (self.at, down, printed_column(self.plan.table, at))
 
 
 def _agree(name: str, one: str, other: str) -> bool:

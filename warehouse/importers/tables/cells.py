@@ -13,13 +13,16 @@ _SUMMARY = re.compile(
 )
 _COMPARISON = re.compile(
     r"(?:relative )?(?:change|diff(?:erence)?|delta|Δ|improvement|gain|speed[- ]?up|ratio|uplift)(?: ?\(?[%x×]\)?)?"  # noqa: RUF001 - as printed
-    r"|(?:\S.* )?(?:vs\.?|versus) \S.*",
+    r"|(?:\S.* )?(?:vs\.?|versus) \S.*|\S.* ratio",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[-+~<>≈$]?\s*\d[\d.,\s]*\s*(?:%|x|[a-zA-Z/]+)?")
 _DECIMAL_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})(?!\d)")  # no grouping of thousands has so many digits
 _POINT = re.compile(r"\d\.\d{1,2}(?!\d)|\d\.\d{4,}")
 _WITH_COMMA = re.compile(r"\d[\d.]*,\d+")
+
+_WITH_RATIO = re.compile(r"([^()]*\d[^()]*?)\s*\(([-+\u2212]?\s?\d[\d.]*\s?(?:x|\u00d7|%))\)", re.IGNORECASE)
+_APART = " ratio"  # what is added to the header of a column for its ratios
 
 
 def is_summary(row: Row) -> bool:
@@ -32,11 +35,45 @@ def is_comparison(row: Row) -> bool:
     return _COMPARISON.fullmatch(_first(row)) is not None
 
 
+def as_meant(table: Table) -> Table:
+    """The table with its blanks filled, points for decimal commas, and ratios in brackets in columns of their own."""
+    return _with_ratios_apart(_with_points(_without_gaps(table)))
+
+
+def printed_column(table: Table, at: int) -> int:
+    """Where a column stands in the table as it is printed: a ratio in brackets stands behind its number."""
+    name = table.header[at].removesuffix(_APART)
+    return table.header.index(name) if name != table.header[at] and name in table.header else at
+
+
+def _with_ratios_apart(table: Table) -> Table:
+    """The table with a further column for the ratios of each column whose numbers have one: `960 (1.20x)`."""
+    for at, name in enumerate(table.header):
+        found = [_WITH_RATIO.fullmatch(row.cells[at]) for row in table.rows]
+        numbers = sum(any(map(str.isdigit, row.cells[at])) for row in table.rows)
+        if not any(found) or 2 * sum(map(bool, found)) < numbers - 1:  # the base has none
+            continue
+        rows = tuple(
+            replace(
+                row,
+                cells=(
+                    *row.cells[:at],
+                    each[1] if each else row.cells[at],
+                    *row.cells[at + 1 :],
+                    each[2] if each else "",
+                ),
+            )
+            for row, each in zip(table.rows, found, strict=True)
+        )
+        table = replace(table, header=(*table.header, name + _APART), rows=rows)
+    return table
+
+
 def _first(row: Row) -> str:
     return next((cell for cell in row.cells if cell), "").strip(" :*")
 
 
-def without_gaps(table: Table) -> Table:
+def _without_gaps(table: Table) -> Table:
     """The table with blank cells filled from above, in the columns before the first number.
 
     Only where the first column is blank below a filled cell: then a row belongs to the one above it. A row of one
@@ -67,7 +104,7 @@ def _leading(rows: Sequence[Row]) -> int:
     return 1 if width else 0
 
 
-def with_points(table: Table) -> Table:
+def _with_points(table: Table) -> Table:
     """The table with a point for each decimal comma, in columns whose numbers can only be meant so.
 
     `33,1` has no thousands; `1,234` beside it has none either. A column that has both `33.1` and `240,5` is left as it
