@@ -14,6 +14,7 @@ _OTHERS = {
     "as_json",
     "only",
     "explain",
+    "may_ask",
     "use_gx",
     "allow_unchecked",
     "mapped",
