@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.history.collect import Run
+from infra.no_telemetry import quiet_environment
 
 
 def use_data_folder(data: Path) -> None:
@@ -15,7 +16,8 @@ def use_data_folder(data: Path) -> None:
 
 @contextmanager
 def run_nights() -> Iterator[Run]:
-    """What runs the night of a suite, or resumes one, and returns its name."""
+    """What runs the night of a suite, or resumes one, and returns its name; no library reports its use."""
+    quiet_environment()
     from flows.end_state import loaded  # noqa: PLC0415
     from flows.nightly import nightly  # noqa: PLC0415
     from flows.show.night_view import night_view  # noqa: PLC0415

@@ -142,8 +142,9 @@ def main() -> int:
     data = options.data.absolute()
     use_data_folder(data)
     wanted = [pair for pair in neighbours(known_releases()) if options.engine in {None, pair[0]}]
-    missing = [pair for pair in wanted if not pair_file(data, pair).exists()][: options.most]
-    console.progress(f"{len(wanted) - len(missing)} of {len(wanted)} pairs are measured")
+    lacking = [pair for pair in wanted if not pair_file(data, pair).exists()]
+    console.progress(f"{len(wanted) - len(lacking)} of {len(wanted)} pairs are measured")
+    missing = lacking[: options.most]
     handle_stop_signals(data)
     try:
         releases = [PlannedNight(0, engine, release) for engine, *both in missing for release in both]

@@ -1,6 +1,9 @@
 """Neighbouring releases in turns: each pair is one night, kept in a file of its own and written beside the history."""
 
 import csv
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +12,7 @@ from bench.errors import ServerStartError
 from bench.trends.sides import TAG
 from benchmarks.history.pairs import MeasuredPair, collect_pairs, export_pairs, neighbours, pair_file, read_pairs
 from infra.loadgen.suite_file import make_night
+from infra.no_telemetry import QUIET
 from infra.storage import store
 from warehouse.demo.rows import night_rows, with_every_column
 from warehouse.demo.story import story
@@ -106,3 +110,16 @@ def test_the_pairs_are_rows_beside_the_history(tmp_path: Path) -> None:
 
     assert [row["reason"] for row in rows if not row["metric"]] == ["it cannot be built"]
     assert {(row["one"], row["other"]) for row in rows if row["metric"] == METRIC} == {PAIR[1:]}
+
+
+def test_nothing_is_reported_of_a_night_that_a_collection_runs() -> None:
+    program = (
+        "import os, sys; from infra.no_telemetry import QUIET; from benchmarks.history.flow_runs import run_nights; "
+        "begun = run_nights(); sys.modules['flows.end_state'] = None\n"
+        "try: begun.__enter__()\nexcept ImportError: print(QUIET.items() <= os.environ.items())"
+    )
+    clean = {name: value for name, value in os.environ.items() if name not in QUIET}
+
+    told = subprocess.run([sys.executable, "-c", program], env=clean, capture_output=True, text=True, check=True)
+
+    assert told.stdout.strip() == "True"
