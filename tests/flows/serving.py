@@ -21,7 +21,7 @@ from infra.no_telemetry import QUIET
 from infra.processes.file_lock import exclusive_lock
 from infra.reporting import silent
 
-PATIENCE_S = 240
+PATIENCE_S = 480  # a computer that is busy with ten processes deploys within 300
 NOT_OURS = ("PREFECT_", "NIGHTBENCH_")
 DATABASE = "prefect.db"  # in the home of a server
 EMPTY = "empty.db"  # beside the database of the shared server
