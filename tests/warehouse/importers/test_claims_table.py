@@ -223,6 +223,15 @@ def test_a_zero_is_a_failure() -> None:
     assert claim.said.output_throughput_tok_per_s is None
 
 
+@pytest.mark.parametrize(("metric", "found"), [("p50_itl", []), ("mean_itl", ["failed_not_zero"])])
+def test_a_percentile_of_the_gaps_may_be_zero_since_tokens_arrive_together_and_their_mean_may_not(
+    metric: str, found: list[str]
+) -> None:
+    (claim,) = claims({"metric": metric, "value": "0", "unit": "ms"})
+
+    assert [remark.code for remark in claim.remarks] == found
+
+
 def test_a_metric_that_stands_twice_is_two_claims_told_apart_by_their_notes() -> None:
     found = claims(
         *(

@@ -10,6 +10,7 @@ from bench.repeats import LEAST
 from bench.student import t_975
 from warehouse.importers.claims_table.claimed_metrics import COUNTS, Slot, slot_of
 from warehouse.importers.claims_table.vocabulary import context_in
+from warehouse.importers.parsing.latencies import may_be_zero
 from warehouse.importers.parsing.printed import Quantity, read_quantity, whole, why_no_number
 from warehouse.importers.parsing.printed_units import split_unit, unit_of
 
@@ -66,7 +67,7 @@ class Numbers:
             self._leave(row, "its unit is unknown, or is not that of its metric")
         elif quantity.number is None:
             self._put_bound(row, slot, (quantity.low, quantity.high))
-        elif number == 0 and slot.field != "failed" and not slot.field.endswith(".std"):
+        elif number == 0 and not _may_be_zero(slot.field):
             self._remark("failed_not_zero", place, f"{row['metric']} is 0 but must be positive")
         else:
             # A latency without a statistic ends with its point.
@@ -104,6 +105,11 @@ class Numbers:
 
     def _leave(self, row: Row, why: str) -> None:
         self.not_read.append(NotRead("value", row["metric"], _printed(row), why))
+
+
+def _may_be_zero(name: str) -> bool:
+    metric, _, statistic = name.partition(".")
+    return name == "failed" or may_be_zero(metric, statistic)
 
 
 def _is_bounded(slot: Slot) -> bool:

@@ -28,7 +28,7 @@ def read_latencies(
             continue
         value = _seconds(fields, name, key, unsuffixed_s)
         metric = _METRICS[key["metric"]]
-        if value == 0 and not _may_be_zero(metric, key["statistic"]):
+        if value == 0 and not may_be_zero(metric, key["statistic"]):
             if has_gaps or metric in ("ttft", "e2el"):
                 fields.remark("failed_not_zero", f"{name} is 0 but must be positive")
             value = None
@@ -45,6 +45,9 @@ def _seconds(fields: Fields, name: str, key: re.Match[str], unsuffixed_s: float 
     return None if value is None or scale is None else value * scale
 
 
-def _may_be_zero(metric: Metric, statistic: str) -> bool:
-    # Several tokens can arrive in one network read: a single gap can be 0, a mean cannot.
-    return statistic == "std" or (metric == "itl" and statistic != "mean")
+def may_be_zero(metric: str, statistic: str) -> bool:
+    """Whether 0 is a value of this statistic of a latency; "" is one that is not stated.
+
+    Several tokens can arrive in one network read: a single gap can be 0, a mean cannot.
+    """
+    return statistic == "std" or (metric == "itl" and statistic not in ("mean", ""))
