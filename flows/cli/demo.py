@@ -47,7 +47,8 @@ OF_RELEASES = {
         "FROM series_nights WHERE metric = 'output_throughput_tok_per_s' GROUP BY ALL ORDER BY ALL"
     ),
     "Which run is not accepted, and why?": (
-        "SELECT night, scenario, repeat, status, message FROM findings JOIN measurements USING (run_id) "
+        "SELECT measurements.night, scenario, measurements.repeat, status, message "
+        "FROM findings JOIN measurements USING (run_id) "
         "WHERE status IN ('WARN', 'FAIL') ORDER BY ALL LIMIT 20"
     ),
     "What did a night take?": (
