@@ -122,8 +122,8 @@ h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}
 .wide{overflow-x:auto}table{border-collapse:collapse;margin:.5rem 0}
 th,td{border-bottom:1px solid var(--line);padding:.25rem .6rem;text-align:left;vertical-align:top}
 th{font-weight:600;vertical-align:bottom}.number{text-align:right;font-variant-numeric:tabular-nums}
-.sentence{min-width:14rem}tr:has(>:nth-child(12))>*{padding:.25rem .35rem}
-tr:has(>:nth-child(12))>.sentence{min-width:7.5rem}.missing{color:var(--soft)}.accepted,.pass,.gain{color:var(--good)}
+.sentence{min-width:14rem}tr:has(>:nth-child(11))>*{padding:.25rem .35rem}
+tr:has(>:nth-child(11))>.sentence{min-width:7.5rem}.missing{color:var(--soft)}.accepted,.pass,.gain{color:var(--good)}
 .suspect,.unchecked,.warn,.warning,.not-checkable,.not-run{color:var(--doubt)}
 .rejected,.failed,.fail,.critical,.loss{color:var(--bad);font-weight:600}
 figure{margin:1rem 0}.chart svg{max-width:100%;height:auto}.plot{width:480px;font:12px system-ui,sans-serif}
