@@ -4,7 +4,6 @@ Evidence is one number each, near zero or one, or inside a range, for every way 
 an input is missing.
 """
 
-import re
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -24,6 +23,7 @@ from bench.audit.speculation import speculation_evidence
 from bench.audit.start import start_evidence
 from bench.client_error.envelope import calibrated_share, clock_error_over_allowed
 from bench.engines.by_name import ENGINES
+from bench.engines.versions import is_release
 from bench.loadgen.report import LoadReport, PlannedTokens
 from bench.loadgen.server_view import Scrapes, blind_live, disagreement, live_view, ttft_over_server_s
 from bench.metrics import (
@@ -40,7 +40,6 @@ from bench.record import RunRecord
 from bench.steady import slope
 from bench.suite.attach import AS_FOUND
 
-_TAG = re.compile(r"b\d{3,}")  # of llama.cpp, whose server adds the commit
 LAG_TOLERANCE_S = 1e-3
 LAG_TOLERANCE_SHARE = 0.02
 # A hidden cap costs whole streams; this part of one is left to the hand-over from request to request.
@@ -199,12 +198,6 @@ def _endpoint(report: LoadReport) -> Evidence:
 
 def _counted(tokens: Ints) -> float | None:
     return None if (tokens < 0).any() else float(tokens.sum())
-
-
-def is_release(found: str, asked: str) -> bool:
-    """Whether a server reports the requested version: as `0.32.0+cpu` is 0.32.0, `b11434-0c1e570` is the tag b11434."""
-    one, other = (version.split("+", maxsplit=1)[0] for version in (found, asked))
-    return one == other or (_TAG.fullmatch(other) is not None and one.startswith(f"{other}-"))
 
 
 def _steady(record: RunRecord, report: LoadReport) -> Evidence:

@@ -28,9 +28,7 @@ class Gpu(CsvRow):
     fp4_tflops: Above | None
     int8_tops: Above | None
     tdp_w: Above
-    link_gb_s: (
-        Above | None
-    )  # to the other GPUs of the machine, both directions together; None: not known, or no such link
+    link_gb_s: Above | None  # to the machine's other GPUs, both directions together; None: not known, or no link
     derivation_fp16: str | None
     max_seen_bw_frac: Share | None
     notes: str | None

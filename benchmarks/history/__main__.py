@@ -5,13 +5,14 @@ import sys
 from pathlib import Path
 
 from benchmarks.history.collect import build_all, collect, missing_nights
-from benchmarks.history.export import FOLDER, export
+from benchmarks.history.export import export
 from benchmarks.history.flow_runs import run_nights, use_data_folder
 from benchmarks.history.plan import SUITES, known_releases, planned
 from benchmarks.recorded import ROOT
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 from infra.settings import Settings
+from warehouse.demo.history import HISTORY
 
 
 def main() -> int:
@@ -33,7 +34,7 @@ def main() -> int:
         console.error("stopped; what was measured is kept: run the same command again")
         return exit_code_of(stop)
     if not options.build_only and not missing_nights(data, nights):
-        console.line(f"{export(data, FOLDER)} bytes in {FOLDER}")
+        console.line(f"{export(data, HISTORY)} bytes in {HISTORY}")
     return int(bool(unbuilt))
 
 

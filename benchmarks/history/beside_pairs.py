@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.audit.measurement import is_release
+from bench.engines.versions import is_release
 from bench.trends.changes import changes_of
 from bench.trends.series import Series
 from benchmarks.detector import Rule

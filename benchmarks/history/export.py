@@ -19,7 +19,6 @@ from warehouse.lake.database import open_warehouse
 from warehouse.schema.columns import PARTITION, Table, arrow_schema
 from warehouse.sql import sql
 
-FOLDER = ROOT / "catalog" / "history"
 # What a page or the judge reads; samples of the machine and the judgements of the order in which nights ran are not.
 TABLES: tuple[Table, ...] = ("measurements", "requests", "findings", "leases", "attempts", "stages", "canary")
 BYTES_MAX = 3_000_000

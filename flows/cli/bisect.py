@@ -48,6 +48,7 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
     Run the same command again after an interruption: nights that ended are not measured again, and one that was cut off
     is resumed. Exits 1 if no change is found.
     """
+    from bench.engines.versions import llama_cpp_tag  # noqa: PLC0415
     from bench.suite.target import parse_target  # noqa: PLC0415
     from bench.trends.bisect import Bisection, candidates_between, leases_expected  # noqa: PLC0415
     from flows.bisect import (  # noqa: PLC0415
@@ -56,14 +57,14 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
         require_listed,
         require_releases_of,
     )
-    from infra.engines.releases import locked_releases, locked_tags, tag_of  # noqa: PLC0415
+    from infra.engines.releases import locked_releases, locked_tags  # noqa: PLC0415
 
     settings = read_settings()
     data = settings.data.absolute()
     if images is not None:
         listed = read_candidates(images)
     elif over == "versions":
-        listed = list(locked_tags() if tag_of(good) else locked_releases())
+        listed = list(locked_tags() if llama_cpp_tag(good) else locked_releases())
     else:
         listed = known_versions(data)
     require_listed(listed, (good, bad))

@@ -33,13 +33,14 @@ def lock(versions: VersionsArgument) -> None:
 @engine.command("build")
 def build(versions: VersionsArgument) -> None:
     """Build the environment of each release that has a lock; otherwise its first night does. Equal files are shared."""
+    from bench.engines.versions import llama_cpp_tag  # noqa: PLC0415
     from infra.engines.llama_cpp import ensure_llama_cpp  # noqa: PLC0415
-    from infra.engines.releases import lock_of, tag_of  # noqa: PLC0415
+    from infra.engines.releases import lock_of  # noqa: PLC0415
     from infra.engines.venv import ensure_engine  # noqa: PLC0415
 
     cache = read_settings().cache
     for version, locked in [(version, lock_of(version)) for version in versions]:
-        if tag_of(version):
+        if llama_cpp_tag(version):
             built = ensure_llama_cpp(cache, console.progress, locked).executable
         else:
             built = ensure_engine(locked, cache, console.progress).vllm

