@@ -2,13 +2,11 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from benchmarks.history.collect import build_all, collect, missing_nights
 from benchmarks.history.export import export
-from benchmarks.history.flow_runs import run_nights, use_data_folder
-from benchmarks.history.plan import SUITES, known_releases, planned
-from benchmarks.recorded import ROOT
+from benchmarks.history.flow_runs import collection_parser, run_nights, use_data_folder
+from benchmarks.history.plan import known_releases, planned
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 from infra.settings import Settings
@@ -39,13 +37,8 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.history", description=main.__doc__)
+    parser = collection_parser("benchmarks.history", main.__doc__, "nights")
     parser.add_argument("rounds", type=int, help="nights of each release")
-    parser.add_argument(
-        "--data", type=Path, default=ROOT / "data" / "history", help="data folder; default: data/history"
-    )
-    parser.add_argument("--most", type=int, help="measure at most so many nights now")
-    parser.add_argument("--engine", choices=list(SUITES), help="only the nights of this engine, in the same order")
     parser.add_argument("--build-only", action="store_true", help="build the engines and measure nothing")
     return parser.parse_args()
 

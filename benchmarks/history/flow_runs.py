@@ -1,12 +1,28 @@
-"""Run nights of a data folder in this process, on a temporary server of Prefect, which takes seconds to import."""
+"""What `make history` and its pairs share: their options, and nights that run in this process.
 
+These run on a temporary server of Prefect, which takes seconds to import.
+"""
+
+import argparse
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.history.collect import Run
+from benchmarks.history.plan import SUITES
+from benchmarks.recorded import ROOT
 from infra.no_telemetry import quiet_environment
+
+
+def collection_parser(prog: str, description: str | None, what: str) -> argparse.ArgumentParser:
+    """A parser with the options of a collection of `what`, and the data folder that belongs to the program."""
+    parser = argparse.ArgumentParser(prog=f"python -m {prog}", description=description)
+    name = prog.removeprefix("benchmarks.").replace(".", "-")
+    parser.add_argument("--data", type=Path, default=ROOT / "data" / name, help=f"data folder; default: data/{name}")
+    parser.add_argument("--engine", choices=list(SUITES), help=f"only the {what} of this engine, in the same order")
+    parser.add_argument("--most", type=int, help=f"measure at most so many {what} now")
+    return parser
 
 
 def use_data_folder(data: Path) -> None:

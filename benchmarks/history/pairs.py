@@ -18,9 +18,9 @@ from pathlib import Path
 from bench.errors import UsageError
 from bench.frozen import StoredValue
 from benchmarks.history.collect import Run, build_all, measure_suite
-from benchmarks.history.flow_runs import run_nights, use_data_folder
+from benchmarks.history.flow_runs import collection_parser, run_nights, use_data_folder
 from benchmarks.history.plan import SEED, SUITES, PlannedNight, known_releases
-from benchmarks.recorded import ROOT, git_commit
+from benchmarks.recorded import git_commit
 from flows.ab import SideOfEngine, write_ab_suite
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
@@ -73,16 +73,21 @@ def pair_file(data: Path, pair: tuple[str, str, str]) -> Path:
     return data / FOLDER / f"{'-'.join(pair)}.json"
 
 
+def missing_pairs(data: Path, pairs: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """What has no file yet, also none that says why nothing was measured."""
+    return [pair for pair in pairs if not pair_file(data, pair).exists()]
+
+
 def collect_pairs(
     data: Path,
-    pairs: Iterable[tuple[str, str, str]],
+    missing: Iterable[tuple[str, str, str]],
     unbuilt: Mapping[str, str],
     run: Run,
     say: Say,
     rounds: int = ROUNDS,
 ) -> None:
-    """Measure each pair that has no file yet; a night that was cut off is resumed."""
-    for pair in (pair for pair in pairs if not pair_file(data, pair).exists()):
+    """Measure these pairs, each into its file; a night that was cut off is resumed."""
+    for pair in missing:
         engine, one, other = pair
         suite = write_ab_suite(data, SUITES[engine], (SideOfEngine(one, one), SideOfEngine(other, other)), rounds)
         began_at, clock = datetime.now(UTC), time.monotonic()
@@ -142,7 +147,7 @@ def main() -> int:
     data = options.data.absolute()
     use_data_folder(data)
     wanted = [pair for pair in neighbours(known_releases()) if options.engine in {None, pair[0]}]
-    lacking = [pair for pair in wanted if not pair_file(data, pair).exists()]
+    lacking = missing_pairs(data, wanted)
     console.progress(f"{len(wanted) - len(lacking)} of {len(wanted)} pairs are measured")
     missing = lacking[: options.most]
     handle_stop_signals(data)
@@ -159,13 +164,8 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.history.pairs", description=main.__doc__)
-    parser.add_argument(
-        "--data", type=Path, default=ROOT / "data" / "history-pairs", help="data folder; default: data/history-pairs"
-    )
-    parser.add_argument("--engine", choices=list(SUITES), help="only the pairs of this engine")
+    parser = collection_parser("benchmarks.history.pairs", main.__doc__, "pairs")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of A B B A, with four runs of each")
-    parser.add_argument("--most", type=int, help="measure at most so many pairs now")
     return parser.parse_args()
 
 

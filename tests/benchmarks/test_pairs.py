@@ -10,7 +10,15 @@ import numpy as np
 
 from bench.errors import ServerStartError
 from bench.trends.sides import TAG
-from benchmarks.history.pairs import MeasuredPair, collect_pairs, export_pairs, neighbours, pair_file, read_pairs
+from benchmarks.history.pairs import (
+    MeasuredPair,
+    collect_pairs,
+    export_pairs,
+    missing_pairs,
+    neighbours,
+    pair_file,
+    read_pairs,
+)
 from infra.loadgen.suite_file import make_night
 from infra.no_telemetry import QUIET
 from infra.storage import store
@@ -63,7 +71,7 @@ class Flow:
 
 
 def collect(data: Path, flow: Flow) -> MeasuredPair:
-    collect_pairs(data, [PAIR], {}, flow, lambda _line: None, ROUNDS)
+    collect_pairs(data, missing_pairs(data, [PAIR]), {}, flow, lambda _line: None, ROUNDS)
     return MeasuredPair.model_validate_json(pair_file(data, PAIR).read_bytes())
 
 
