@@ -1,7 +1,5 @@
 """Write a history as a small data set: a file a table out of the lake, the journal, and a page that says what it is."""
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from benchmarks.recorded import ROOT
 from infra.engines.releases import release_order
 from nights.durable import make_folder, write_text
 from warehouse.lake.database import open_warehouse
+from warehouse.report.figures import csv_text
 from warehouse.schema.columns import PARTITION, Table, arrow_schema
 from warehouse.sql import sql
 
@@ -73,12 +72,8 @@ def _without_neighbours(rows: pa.Table) -> pa.Table:
 
 def _as_csv(journal: Journal) -> str:
     """A row a night; `place` counts the nights in the order of releases, from 0."""
-    sink = io.StringIO()
-    writer = csv.DictWriter(sink, [*type(journal.rows[0]).model_fields, "place"], lineterminator="\n")
-    writer.writeheader()
     places = {row.night: at for at, row in enumerate(in_release_order(journal.rows))}
-    writer.writerows(row.model_dump(mode="json") | {"place": places.get(row.night)} for row in journal.rows)
-    return sink.getvalue()
+    return csv_text([row.model_dump(mode="json") | {"place": places.get(row.night)} for row in journal.rows])
 
 
 def in_release_order(rows: Iterable[Row]) -> list[Row]:

@@ -5,8 +5,6 @@ host's drift falls out, and what is left between them is known more exactly than
 """
 
 import argparse
-import csv
-import io
 import random
 import sys
 import time
@@ -29,6 +27,7 @@ from infra.settings import Settings
 from infra.storage import store
 from nights.durable import make_folder, write_text
 from warehouse.demo.history import HISTORY
+from warehouse.report.figures import csv_text
 from warehouse.trends.ab import compare_variants
 
 FOLDER, FILE = "pairs", "pairs.csv"  # in the data folder, a file a pair; in the data set, a row a metric
@@ -129,15 +128,14 @@ def read_pairs(data: Path) -> list[MeasuredPair]:
 
 def export_pairs(pairs: Sequence[MeasuredPair], folder: Path) -> Path:
     """Write them beside a history, a row a metric; of a pair that measured nothing one row, with the reason."""
-    names = [*(name for name in MeasuredPair.model_fields if name != "found"), *Difference.model_fields]
-    sink = io.StringIO()
-    writer = csv.DictWriter(sink, names, lineterminator="\n")
-    writer.writeheader()
-    for pair in pairs:
-        head = pair.model_dump(mode="json", exclude={"found"})
-        writer.writerows(head | row for row in [one.model_dump(mode="json") for one in pair.found] or [{}])
+    nothing = dict.fromkeys(Difference.model_fields)
+    rows = [
+        pair.model_dump(mode="json", exclude={"found"}) | found
+        for pair in pairs
+        for found in [one.model_dump(mode="json") for one in pair.found] or [nothing]
+    ]
     make_folder(folder)
-    write_text(folder / FILE, sink.getvalue())
+    write_text(folder / FILE, csv_text(rows))
     return folder / FILE
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +17,7 @@ from warehouse.demo.write import NIGHT_PAGES, begin_demo, judge_nights
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import STAGING, PartWriter, one_loader, writing
 from warehouse.lake.swap import swap_in
+from warehouse.report.figures import csv_text
 from warehouse.report.simulated import HISTORY_MARK
 from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
 from warehouse.site.write import write_site
@@ -42,7 +42,7 @@ def write_history_demo(folder: Path, history: Path = HISTORY) -> Path:
         return start
     shown = load_history(folder, history)
     with writing(folder):
-        write_text(folder / NIGHTS, _as_csv([night | {"shown_as": shown.get(night["night"], "")} for night in nights]))
+        write_text(folder / NIGHTS, csv_text([night | {"shown_as": shown.get(night["night"], "")} for night in nights]))
     judge_nights(folder, {name: _time_of(name) + timedelta(hours=1) for name in shown.values()}, {})
     return write_site(folder, start.parent, NIGHT_PAGES).index
 
@@ -106,11 +106,3 @@ def _moved(rows: pa.Table, field: pa.Field, night: str, name: str) -> Any:
     if pa.types.is_string(field.type):
         return pc.replace_substring(values, night, name)
     return values
-
-
-def _as_csv(rows: Sequence[Night]) -> str:
-    sink = io.StringIO()
-    writer = csv.DictWriter(sink, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return sink.getvalue()
