@@ -20,7 +20,7 @@ def call(*argv: str) -> Result:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder, and what the command printed."""
     folder = tmp_path_factory.mktemp("here") / "it's a demo"
-    done = call("demo", str(folder))
+    done = call("demo", str(folder), "--simulated")
     assert done.exit_code == 0, done.output
     return folder, done.stdout
 
@@ -87,7 +87,7 @@ def test_a_command_that_needs_run_folders_says_where_the_pages_of_the_simulated_
 def test_a_second_demo_changes_nothing(demo: tuple[Path, str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in demo[0].rglob("*") if path.is_file()}
 
-    done = call("demo", str(demo[0]))
+    done = call("demo", str(demo[0]), "--simulated")
 
     assert done.stdout == demo[1]
     assert {path: path.stat().st_mtime_ns for path in demo[0].rglob("*") if path.is_file()} == before
