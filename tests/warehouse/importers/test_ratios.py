@@ -131,3 +131,14 @@ def test_a_duration_is_no_ratio_of_the_columns_whose_words_it_has() -> None:
     header = "| Engine | Duration (s) | Req/s | Total Tok/s |"
 
     assert _named(header, ["vLLM | 155.97 | 0.41 | 186.35", "llama.cpp | 79.95 | 0.45 | 83.60"]) == 0
+
+
+@pytest.mark.parametrize(("ratio", "wrong"), [("+20.1%", 0), ("+26.7%", 1)])
+def test_percents_are_of_the_row_that_gives_most_of_them_where_several_state_none(ratio: str, wrong: int) -> None:
+    rows = [f"FP8 Static | 120.1 ({ratio}) | 90 (-10.0%)", "FP8 Dynamic | 115.0 (+15.0%) | 95 (-5.0%)"]
+    rows += ["Int4 | 103.0 | 104", "BF16 | 100.0 | 100", "AWQ | 97.0 | 108"]
+    text = "# On H100\n\n| Precision | Output tok/s | Mean TTFT (ms) |\n|-|-|-|\n" + "".join(
+        f"| {row} |\n" for row in rows
+    )
+
+    assert sum(alarm.startswith("FAIL table_arithmetic") for alarm in alarms(claims_of("report.md", text))) == wrong

@@ -6,13 +6,14 @@ row; what its numbers measure need not be known. It is computed in each way that
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Literal
 
 import numpy as np
 
 from bench.audit.column_relations import APART_MIN, Column, Miss
+from bench.metrics import Bools, Floats, Ints
 from warehouse.importers.claims_table.vocabulary import column_of, metric_of
 from warehouse.importers.parsing.printed_units import split_name
 from warehouse.importers.tables.table import Table
@@ -24,6 +25,7 @@ RATIO = re.compile(
 )
 _ROWS_MIN, _MATCHED_MIN = 3, 2
 _NUMBERS_MAX = 200  # columns times rows beyond which pairs of columns are not tried
+_BASES_MAX = 8  # rows without a ratio of which each is tried as the base of all others
 _PERCENT = 100.0
 _PAIR = 2
 _WORD = re.compile(r"[a-z0-9]+")
@@ -34,14 +36,38 @@ class _Form:
     """How a ratio is made: of two columns, or of one and its own number in the base's row.
 
     `either`: of two columns, whichever is the larger or the smaller, as the rows are of several metrics. `down` has
-    the first row as base, `above` the nearest row above that states no change. `second` is a column, or for one column
-    1 for the row's number over the base's and -1 for the reverse. `is_share`: 1.13, and not 0.13 more.
+    the first row as base, `above` the nearest row above that states no change, or with `base` that row for all.
+    `second` is a column, or for one column 1 for the row's number over the base's and -1 for the reverse. `is_share`:
+    1.13, and not 0.13 more.
     """
 
     kind: Literal["across", "either", "less", "down", "above"]
     first: int
     second: int
     is_share: bool
+    base: int | None = None
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a form makes of each row that states a ratio, from which two numbers; NaN where one of them is missing."""
+
+    over: Floats
+    under: Floats
+    expected: Floats
+    apart: Floats  # how far the stated number is from it
+    near: Floats  # how far what is printed explains
+    larger: Floats  # of the stated and the expected number
+
+    @property
+    def off(self) -> Bools:
+        """The rows whose ratio the form does not give."""
+        return ~(self.apart <= self.near)
+
+    @property
+    def far_off(self) -> Bools:
+        """The rows whose ratio is another one; not those that lack a number."""
+        return self.apart > self.near + APART_MIN * self.larger
 
 
 @dataclass(frozen=True)
@@ -50,54 +76,57 @@ class _Ratio:
 
     column: Column
     others: Mapping[int, Column]
-    rows: tuple[int, ...]
+    rows: Ints
     is_percent: bool
 
-    def bases(self, form: _Form) -> list[int]:
+    @property
+    def stated(self) -> Floats:
+        """The ratios."""
+        return self.column.values[self.rows]
+
+    def same(self, form: _Form) -> float:
+        """What states no change."""
+        return (_PERCENT if self.is_percent else 1.0) if form.is_share else 0.0
+
+    def bases(self, form: _Form) -> Ints:
         """The rows that state no change, or nothing, beside a number."""
-        same = (_PERCENT if self.is_percent else 1.0) if form.is_share else 0.0
         stated, own = self.column.values, self.others[form.first].values
-        return [int(at) for at in np.flatnonzero(np.isfinite(own) & ((stated == same) | ~np.isfinite(stated)))]
+        return np.flatnonzero(np.isfinite(own) & ((stated == self.same(form)) | ~np.isfinite(stated)))
 
-    def operands(self, form: _Form, row: int) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        """The two numbers, each with half a unit of its last digit; None where one is missing."""
-        first = self.others[form.first]
-        if form.kind in {"down", "above"}:
-            bases = self.bases(form) if form.kind == "above" else [self.rows[0]]
-            base = max((each for each in bases if each <= row), default=min(bases, default=None))
-            places = None if base is None else ((first, row), (first, base))
-            places = places if places is None or form.second == 1 else (places[1], places[0])
+    def made(self, form: _Form) -> _Made:
+        """What the form gives in each row, and how far rounding may move it."""
+        over, over_half, under, under_half = self._operands(form)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where((over != 0) & (under != 0), over / under, np.nan)
+            if form.kind == "either":
+                one, other = (np.abs(self._shown(form, each) - self.stated) for each in (share, 1 / share))
+                share = np.where(other < one, 1 / share, share)
+            loose = np.abs(share) * (over_half / np.abs(over) + under_half / np.abs(under))
+        expected = self._shown(form, share)
+        near = 1.05 * self.column.halves[self.rows] + loose * (_PERCENT if self.is_percent else 1.0)
+        larger = np.maximum(np.abs(expected), np.abs(self.stated))
+        return _Made(over, under, expected, np.abs(expected - self.stated), near + 0.005 * np.abs(expected), larger)
+
+    def _operands(self, form: _Form) -> tuple[Floats, Floats, Floats, Floats]:
+        """The two numbers of each row, each with half a unit of its last digit."""
+        first, rows = self.others[form.first], self.rows
+        if form.kind not in {"down", "above"}:
+            places = ((first, rows), (self.others[form.second], rows))
         else:
-            places = ((first, row), (self.others[form.second], row))
-        if places is None:
-            return None
-        over, under = ((float(each.values[at]), float(each.halves[at])) for each, at in places)
-        return (over, under) if np.isfinite(over[0]) and np.isfinite(under[0]) and over[0] and under[0] else None
+            bases = rows[:1] if form.kind == "down" else self.bases(form)
+            bases = bases if form.base is None else np.array([form.base])
+            if not bases.size:
+                nothing = np.full(len(rows), np.nan)
+                return nothing, nothing, nothing, nothing
+            # The nearest one above or in the row, else the first one.
+            base = bases[np.maximum(np.searchsorted(bases, rows, side="right") - 1, 0)]
+            places = ((first, rows), (first, base)) if form.second == 1 else ((first, base), (first, rows))
+        (over, at), (under, below) = places
+        return over.values[at], over.halves[at], under.values[below], under.halves[below]
 
-    def expected(self, form: _Form, row: int) -> tuple[float, float] | None:
-        """What the form gives, and how far rounding may move it."""
-        found = self.operands(form, row)
-        if found is None:
-            return None
-        (over, over_half), (under, under_half) = found
-        share = over / under
-        if form.kind == "either":
-            share = min((share, 1 / share), key=lambda each: abs(self._shown(form, each) - self.column.values[row]))
-        loose = abs(share) * (over_half / abs(over) + under_half / abs(under))
-        return self._shown(form, share), loose * (_PERCENT if self.is_percent else 1.0)
-
-    def _shown(self, form: _Form, share: float) -> float:
+    def _shown(self, form: _Form, share: Floats) -> Floats:
         shown = 1 - share if form.kind == "less" else share if form.is_share else share - 1
         return shown * _PERCENT if self.is_percent else shown
-
-    def is_near(self, form: _Form, row: int, more: float = 0.0) -> bool:
-        """Whether the form gives the stated number, to what is printed."""
-        found = self.expected(form, row)
-        if found is None:
-            return False
-        (expected, loose), stated = found, float(self.column.values[row])
-        near = 1.05 * float(self.column.halves[row]) + loose + 0.005 * abs(expected)
-        return abs(expected - stated) <= near + more * max(abs(expected), abs(stated))
 
 
 def misses_of_ratios(table: Table, columns: Sequence[Column]) -> Iterator[Miss]:
@@ -107,9 +136,9 @@ def misses_of_ratios(table: Table, columns: Sequence[Column]) -> Iterator[Miss]:
     has_pairs = len(columns) * len(table.rows) <= _NUMBERS_MAX
     is_of_metrics = bool(table.rows) and all(metric_of(row.cells[0]) is not None for row in table.rows)
     for column in named:
-        rows = tuple(int(row) for row in np.flatnonzero(np.isfinite(column.values)))
+        rows = np.flatnonzero(np.isfinite(column.values))
         is_percent = "%" in column.name or any("%" in row.cells[column.at] for row in table.rows)
-        if rows and rest:
+        if rows.size and rest:
             ratio = _Ratio(column, rest, rows, is_percent)
             yield from _misses(ratio, list(_forms(ratio, has_pairs=has_pairs, is_of_metrics=is_of_metrics)))
 
@@ -134,77 +163,73 @@ def _forms(ratio: _Ratio, *, has_pairs: bool, is_of_metrics: bool) -> Iterator[_
         for at in ratio.others:
             for power in (1, -1):
                 yield _Form("down", at, power, is_share)
-                yield _Form("above", at, power, is_share)
+                above = _Form("above", at, power, is_share)
+                yield above
+                bases = ratio.bases(above)
+                if 1 < bases.size <= _BASES_MAX:
+                    yield from (replace(above, base=int(base)) for base in bases)
     yield from (_Form("less", one, other, is_share=False) for one, other in pairs)
 
 
 def _misses(ratio: _Ratio, forms: Sequence[_Form]) -> Iterator[Miss]:
-    off = {form: [row for row in ratio.rows if not ratio.is_near(form, row)] for form in forms}
-    form = _fitting(ratio, off) or _named(ratio, off) or _only(ratio, off)
-    for row in off[form] if form else ():
-        if form and ratio.expected(form, row) and not ratio.is_near(form, row, APART_MIN):
-            yield Miss(row, ratio.column.at, _line(ratio, row, form))
+    made = {form: ratio.made(form) for form in forms}
+    form = _fitting(ratio, made) or _named(ratio, made) or _only(ratio, made)
+    if form:
+        for at in np.flatnonzero(made[form].far_off):
+            yield Miss(int(ratio.rows[at]), ratio.column.at, _line(ratio, form, made[form], int(at)))
 
 
-_Off = Mapping[_Form, Sequence[int]]
+_MadeBy = Mapping[_Form, _Made]
 
 
-def _fitting(ratio: _Ratio, off: _Off) -> _Form | None:
+def _fitting(ratio: _Ratio, made: _MadeBy) -> _Form | None:
     """The form that gives most rows: two of them at least, and all but one or a quarter."""
     most = max(1, len(ratio.rows) // 4)
-    good = [form for form, rows in off.items() if len(rows) <= most and _told(ratio, form, rows) >= _MATCHED_MIN]
-    return _nearest(ratio, off, good)
+    good = [form for form in made if made[form].off.sum() <= most and _told(ratio, form, made) >= _MATCHED_MIN]
+    return _nearest(made, good)
 
 
-def _nearest(ratio: _Ratio, off: _Off, forms: Sequence[_Form]) -> _Form | None:
+def _nearest(made: _MadeBy, forms: Sequence[_Form]) -> _Form | None:
     """The one of these that gives most rows; of several the one that is least off."""
-
-    def apart(form: _Form) -> float:
-        found = [(row, ratio.expected(form, row)) for row in ratio.rows]
-        return sum(abs(each[0] - float(ratio.column.values[row])) for row, each in found if each)
-
-    return min(forms, key=lambda form: (len(off[form]), apart(form)), default=None)
+    return min(forms, key=lambda form: (made[form].off.sum(), np.nansum(made[form].apart)), default=None)
 
 
-def _told(ratio: _Ratio, form: _Form, off: Sequence[int]) -> int:
+def _told(ratio: _Ratio, form: _Form, made: _MadeBy) -> int:
     """How many rows fit that state a change; any form gives those that state none."""
-    same = (_PERCENT if ratio.is_percent else 1.0) if form.is_share else 0.0
-    return sum(row not in off and abs(float(ratio.column.values[row]) - same) > APART_MIN for row in ratio.rows)
+    return int((~made[form].off & (np.abs(ratio.stated - ratio.same(form)) > APART_MIN)).sum())
 
 
-def _named(ratio: _Ratio, off: _Off) -> _Form | None:
+def _named(ratio: _Ratio, made: _MadeBy) -> _Form | None:
     """The form that the ratio's own name tells, in a table of few rows: `vLLM over HF`, `Wall vs reference`."""
     words = set(_WORD.findall(ratio.column.name.lower()))
     good = []
-    for form in off:
+    for form in made:
         if form.kind in {"down", "above"}:
             own = set(_WORD.findall(split_name(ratio.others[form.first].name)[0]))
-            is_told = form.kind == "above" and bool(own) and own <= words and bool(ratio.bases(form))
-            is_short = len(set(ratio.rows) - set(ratio.bases(form))) < _ROWS_MIN
+            is_told = form.kind == "above" and bool(own) and own <= words and ratio.bases(form).size > 0
+            is_short = len(np.setdiff1d(ratio.rows, ratio.bases(form))) < _ROWS_MIN
         else:
             names = (ratio.others[at].name.lower() for at in (form.first, form.second))
             is_told, is_short = all(words & set(_WORD.findall(name)) for name in names), len(ratio.rows) < _ROWS_MIN
         good += [form] if is_told and is_short else []
-    return _nearest(ratio, off, good)
+    return _nearest(made, good)
 
 
-def _only(ratio: _Ratio, off: _Off) -> _Form | None:
+def _only(ratio: _Ratio, made: _MadeBy) -> _Form | None:
     """The form of the only numbers that the table has beside its settings, where it gives all rows but one."""
     plain = [at for at, each in ratio.others.items() if not column_of(each.name)]
     kinds = {1: {"above"}, _PAIR: {"across", "either", "less"}}.get(len(plain), set())
-    own = [form for form in off if form.kind in kinds and {form.first, form.second} - {1, -1} <= {*plain}]
-    good = [form for form in own if len(off[form]) <= 1 and _told(ratio, form, off[form])]
-    return _nearest(ratio, off, good)
+    own = [form for form in made if form.kind in kinds and {form.first, form.second} - {1, -1} <= {*plain}]
+    good = [form for form in own if made[form].off.sum() <= 1 and _told(ratio, form, made)]
+    return _nearest(made, good)
 
 
-def _line(ratio: _Ratio, row: int, form: _Form) -> str:
-    operands, expected = ratio.operands(form, row), ratio.expected(form, row)
-    (over, _), (under, _) = operands or ((0.0, 0.0), (1.0, 0.0))
-    names = [ratio.others[at].name for at in (form.first, form.second) if at in ratio.others][: _width(form)]
+def _line(ratio: _Ratio, form: _Form, made: _Made, at: int) -> str:
+    over, under, expected = made.over[at], made.under[at], made.expected[at]
+    names = [ratio.others[each].name for each in (form.first, form.second) if each in ratio.others][: _width(form)]
     quotient = f"{over:g} / {under:g} = {over / under:.4g} ({' over '.join(names)})"
-    shown = f"{ratio.column.name} is {ratio.column.values[row]:g}, but {quotient}"
-    said = f"{expected[0] if expected else 0.0:.4g}"
-    return shown if said == f"{over / under:.4g}" else f"{shown}, which is {said} so written"
+    shown = f"{ratio.column.name} is {ratio.stated[at]:g}, but {quotient}"
+    return shown if f"{expected:.4g}" == f"{over / under:.4g}" else f"{shown}, which is {expected:.4g} so written"
 
 
 def _width(form: _Form) -> int:
