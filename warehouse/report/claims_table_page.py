@@ -11,7 +11,7 @@ from bench.audit.rules import Status, Verdict
 from catalog.read import read_spellings
 from warehouse.importers.claims_table.claimed_metrics import DIMENSIONS
 from warehouse.importers.claims_table.columns import COLUMNS, KEPT
-from warehouse.importers.claims_table.table import KINDS
+from warehouse.importers.claims_table.kinds import KINDS
 from warehouse.importers.claims_table.vocabulary import STATISTICS
 from warehouse.importers.parsing.printed_units import UNITS
 

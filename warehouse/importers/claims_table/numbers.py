@@ -67,7 +67,7 @@ class Numbers:
             self._leave(row, "its unit is unknown, or is not that of its metric")
         elif quantity.number is None:
             self._put_bound(row, slot, (quantity.low, quantity.high))
-        elif number == 0 and not _may_be_zero(slot.field):
+        elif number == 0 and not zero_is_measured(slot.field):
             self._remark("failed_not_zero", place, f"{row['metric']} is 0 but must be positive")
         else:
             # A latency without a statistic ends with its point.
@@ -107,7 +107,8 @@ class Numbers:
         self.not_read.append(NotRead("value", row["metric"], _printed(row), why))
 
 
-def _may_be_zero(name: str) -> bool:
+def zero_is_measured(name: str) -> bool:
+    """Whether 0 is a value of this field, as it is of `failed`; a speed of 0 is none."""
     metric, _, statistic = name.partition(".")
     return name == "failed" or may_be_zero(metric, statistic)
 

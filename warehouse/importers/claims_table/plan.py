@@ -8,6 +8,8 @@ from bench.audit.claim import NotRead
 from warehouse.importers.claims_table.claimed_metrics import NoSlot, Slot, slot_of
 from warehouse.importers.claims_table.columns import COLUMNS
 from warehouse.importers.claims_table.facets import facets_of, llama_test
+from warehouse.importers.claims_table.kinds import kind_said_in
+from warehouse.importers.claims_table.numbers import zero_is_measured
 from warehouse.importers.claims_table.ratios import RATIO
 from warehouse.importers.claims_table.vocabulary import STATISTICS, column_of, metric_of, nearest
 from warehouse.importers.claims_table.words import percentile_in, without_ignored
@@ -113,7 +115,23 @@ class _Planner:
                 twins[at] = meaning
             else:
                 columns[meaning] = at
-        return Plan(self.table, columns, twins, tuple(measures), others)
+        measures, unmeasured = self._measured(measures)
+        return Plan(self.table, columns, twins, tuple(measures), others | unmeasured)
+
+    def _measured(self, measures: list[Measure]) -> tuple[list[Measure], dict[int, NotRead]]:
+        """The columns without those of 0 in all rows, where others have numbers: they were not filled in."""
+        empty = [each for each in measures if self._is_zero(each)]
+        if len(self.table.rows) == 1 or len(empty) == len(measures):
+            return measures, {}
+        why = "it is 0 in every row, beside other numbers: it was not measured"
+        unmeasured = {each.at: NotRead("column", self.table.header[each.at], "", why) for each in empty}
+        return [each for each in measures if each not in empty], unmeasured
+
+    def _is_zero(self, measure: Measure) -> bool:
+        slot = slot_of(measure.name, measure.unit)
+        numbers = [read_quantity(row.cells[measure.at]) for row in self.table.rows]
+        is_zero = all(each is not None and each.number == 0 for each in numbers)
+        return is_zero and isinstance(slot, Slot) and not zero_is_measured(slot.field)
 
     def _meaning(self, at: int, header: str) -> str | Measure | NotRead:
         name = self.mapped.get(header, header)
@@ -132,6 +150,9 @@ class _Planner:
         is_rate = isinstance(slot, Slot) and slot.scale is not None and split_name(name)[1] is not None
         if means and not is_rate and not self._is_measured(at, name):
             return means[0]
+        kind = kind_said_in(name)
+        if kind != "measured":
+            return NotRead("column", name, "", f"it is {kind}, not measured")
         if isinstance(slot, Slot) and (self._has_digit(at) or self._is_empty(at)):
             return Measure(at, name)
         if isinstance(slot, NoSlot) and self._is_of_training and _TRAINED in getattr(metric_of(name), "candidates", ()):

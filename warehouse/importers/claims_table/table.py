@@ -4,7 +4,6 @@ Rows of one configuration form one claim, so that their numbers can be compared.
 configuration, its rows are distinguished by their notes, then by their order.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -13,6 +12,7 @@ from bench.errors import UnreadableResultError
 from warehouse.importers.claims_table.asked import asked_of
 from warehouse.importers.claims_table.claimed_metrics import Slot, slot_of
 from warehouse.importers.claims_table.columns import COLUMNS, KEPT, Header, read_header
+from warehouse.importers.claims_table.kinds import kind_said_in
 from warehouse.importers.claims_table.numbers import Numbers
 from warehouse.importers.format import Format
 from warehouse.importers.parsing.document import Document
@@ -23,18 +23,6 @@ _NUMBER_COLUMNS = ("metric", "value", "unit", "notes", "spread", "n")
 
 # With one of these, a time beside them is that of all requests.
 _COUNTED = frozenset({"completed", "failed", "total_input_tokens", "total_output_tokens", "request_throughput_per_s"})
-# Words in the metric or the notes of a number that was not measured as written.
-KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("interpolated", "extrapolated"), "interpolated"),
-    "second-hand": "quoted",
-    **dict.fromkeys(("expected", "theoretical", "projected", "estimated", "est."), "expected"),
-    **dict.fromkeys(("aggregate of two", "scaled from", "scaled up from", "scaled linearly from"), "derived"),
-}
-# Before one of these words, one of these says that it is not so: `not estimated`, `higher than expected`.
-_TURNED_BY = frozenset({"not", "no", "never", "neither", "nor", "than"})
-# Eight instances are summed like two; the sum over eight users is what every load test measures.
-_SUMMED = re.compile(r"(?<=aggregate of )\S+(?= (?:instances|replicas|servers|nodes|engines|machines))")
-_BETWEEN_WORDS = re.compile(r"(?<!\best)\.|[^a-z0-9.-]+")
 
 Row = Mapping[str, str]
 Numbered = tuple[int, Row]
@@ -166,16 +154,8 @@ def _with_statistic(known: Mapping[str, float]) -> dict[str, float]:
 
 
 def _kind(rows: list[tuple[int, Row]]) -> Kind:
-    """How a claim came about, by the words of its metrics and notes; `unexpected` is not the word `expected`."""
-    text = " ".join(f"{row['metric']} {row.get('notes', '')}" for _, row in rows).lower()
-    words = _SUMMED.sub("two", f" {_BETWEEN_WORDS.sub(' ', text)} ")
-    return next((kind for said, kind in KINDS.items() if _says(words, said)), "measured")
-
-
-def _says(words: str, said: str) -> bool:
-    """Whether the words hold these, without one before them that turns their meaning."""
-    before = (part.rpartition(" ")[2] for part in words.split(f" {said} ")[:-1])
-    return any(word not in _TURNED_BY for word in before)
+    """How a claim came about, by the words of its metrics and notes."""
+    return kind_said_in(" ".join(f"{row['metric']} {row.get('notes', '')}" for _, row in rows))
 
 
 def _outcome(numbers: Numbers) -> Outcome:
