@@ -17,15 +17,15 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 FOLDERS = ("flows", "chaos", "infra", "meter", "emulators", "benchmarks")
 SINGLE_TESTS = ("tests/flows/", "tests/chaos/")  # one test here takes as long as a whole file elsewhere
 ENGINE = "tests/flows/test_real_"  # a file shares its running servers; in a row, all files would outlast the rest
-# All deployments are on one server, in one pool; all examples, all questions to the demo and all pictures share what is
+# All deployments are on one server, in one pool; all examples, all questions to a demo and all pictures share what is
 # built for the first one.
-DEPLOYED, EXAMPLES, DEMO, PICTURES = (
+TOGETHER = (
     "tests/flows/test_deploy",
     "tests/flows/cli/test_examples.py",
     "tests/flows/cli/test_demo.py",
+    "tests/flows/cli/test_history_demo.py",
     "tests/flows/test_prefect_pictures.py",
 )
-TOGETHER = (DEPLOYED, EXAMPLES, DEMO, PICTURES)
 # Of their tests some wait for more than a minute: begun last, one of them would keep all others waiting.
 LONGEST = tuple(
     f"tests/flows/test_{name}.py"

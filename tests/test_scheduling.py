@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.scheduling import DEMO, DEPLOYED, EXAMPLES, LongestFirst, Times, rank, times_of, unit_of
+from tests.scheduling import LongestFirst, Times, rank, times_of, unit_of
 
 ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST = (
     "tests/flows/test_real_engine.py::test_a",
@@ -23,10 +23,11 @@ ENGINE_TEST, DEPLOYED_TEST, NIGHT_TEST, UNIT_TEST = (
     ("test", "unit"),
     [
         (ENGINE_TEST, "tests/flows/test_real_engine.py"),
-        (DEPLOYED_TEST, DEPLOYED),
-        ("tests/flows/test_deployments.py::test_a", DEPLOYED),
-        ("tests/flows/cli/test_examples.py::test_a[nightbench plan]", EXAMPLES),
-        ("tests/flows/cli/test_demo.py::test_a", DEMO),
+        (DEPLOYED_TEST, "tests/flows/test_deploy"),
+        ("tests/flows/test_deployments.py::test_a", "tests/flows/test_deploy"),
+        ("tests/flows/cli/test_examples.py::test_a[nightbench plan]", "tests/flows/cli/test_examples.py"),
+        ("tests/flows/cli/test_demo.py::test_a", "tests/flows/cli/test_demo.py"),
+        ("tests/flows/cli/test_history_demo.py::test_a", "tests/flows/cli/test_history_demo.py"),
         (NIGHT_TEST, NIGHT_TEST),
         (UNIT_TEST, "tests/bench/test_metrics.py"),
     ],
