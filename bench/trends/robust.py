@@ -34,8 +34,10 @@ def sd_with_before(sd: float, nights: int, before: float) -> float:
 def running_median(x: Floats, width: int = 7) -> Floats:
     """The median of the values around each one; at the ends of those that there are."""
     beyond = np.full(width // 2, np.nan)
-    padded = np.concatenate([beyond, x, beyond])
-    return np.asarray(np.nanmedian(np.lib.stride_tricks.sliding_window_view(padded, width), axis=1))
+    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([beyond, x, beyond]), width)
+    # What is missing is sorted last. np.nanmedian takes six times as long for short windows.
+    ordered, known, rows = np.sort(windows, axis=1), (~np.isnan(windows)).sum(axis=1), np.arange(len(windows))
+    return np.asarray((ordered[rows, (known - 1) // 2] + ordered[rows, known // 2]) / 2)
 
 
 def lag_one(residuals: Floats, clip: float = 2.5) -> float:
