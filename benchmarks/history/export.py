@@ -1,5 +1,6 @@
 """Write a history as a small data set: a file a table out of the lake, the journal, and a page that says what it is."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -36,7 +37,7 @@ minutes in all, of {releases}.
 - **Commits**: {commits}.
 
 The other files are tables of the [warehouse](../../docs/reference/warehouse.md), with the columns of their time and
-without the names of other programs on the host.
+without the names of other programs and of folders on the host.
 """
 
 
@@ -61,10 +62,11 @@ def export(data: Path, folder: Path) -> int:
 
 
 def _without_neighbours(rows: pa.Table) -> pa.Table:
-    """The same rows without the names of other programs on the host, and of its kernel only the version."""
+    """The same rows without the names of other programs and folders on the host, and of its kernel only the version."""
     for at, field in enumerate(rows.schema):
         if pa.types.is_string(field.type):
             shown = pc.replace_substring_regex(rows[field.name], r"busiest: [^;]*(; )?", "")
+            shown = pc.replace_substring_regex(shown, r"/\S*/engines/", "")
             shown = pc.replace_substring_regex(shown, r"-.*", "") if field.name == "kernel" else shown
             rows = rows.set_column(at, field, shown)
     return rows
@@ -91,7 +93,7 @@ def _page(journal: Journal, measurements: pa.Table) -> str:
         nights=len(rows),
         aa=sum(one.is_aa for one in rows),
         failed=sum(bool(one.reason) for one in rows),
-        rounds=max(one.round for one in rows) + 1,
+        rounds=min(Counter(one.release for one in rows).values()),
         seed=SEED,
         releases="; ".join(
             f"{engine} {', '.join(sorted(each, key=release_order))}" for engine, each in releases.items() if each
