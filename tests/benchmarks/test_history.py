@@ -155,7 +155,7 @@ def test_the_data_set_has_the_nights_of_the_journal_with_their_host_and_commits(
 
 
 def test_the_data_set_names_no_folder_and_no_other_program_of_the_host() -> None:
-    said = ["there is no /home/me/.cache/nightbench/engines/b1/python", "busiest: python3 12 %; 3 cores", None]
+    said = ["there is no /cache/nightbench/engines/b1/python", "busiest: python3 12 %; 3 cores", None]
 
     shown = _without_neighbours(pa.table({"reason": said}))
 
