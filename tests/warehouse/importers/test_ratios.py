@@ -142,3 +142,24 @@ def test_percents_are_of_the_row_that_gives_most_of_them_where_several_state_non
     )
 
     assert sum(alarm.startswith("FAIL table_arithmetic") for alarm in alarms(claims_of("report.md", text))) == wrong
+
+
+@pytest.mark.parametrize(("change", "wrong"), [("-37.5", 0), ("-27.5", 1)])
+def test_a_column_of_differences_beside_systems_is_no_system(change: str, wrong: int) -> None:
+    rows = [
+        "Successful requests | 50 | 50 | 0.0",
+        f"Benchmark duration (s) | 1085.39 | 678.21 | {change}",
+        "Output token throughput (tok/s) | 21.4 | 34.26 | 60.1",
+        "Mean TTFT (ms) | 354.4 | 396.5 | 11.9",
+    ]
+    header = "| Metric | Plain | With a draft model | % Difference |"
+
+    assert _named(header, rows) == wrong
+    claims = claims_of("report.md", "\n".join(["# Speed", header, "|-|-|-|-|", *(f"| {row} |" for row in rows), ""]))
+    assert [alarm for alarm in alarms(claims) if alarm.startswith("FAIL") and "table_arithmetic" not in alarm] == []
+
+
+def test_a_speedup_above_1_is_no_part_that_is_saved() -> None:
+    rows = ["CUDA graph | 53 | 18.7 | ~4.8x", "Eager | 11 | ~91 | 1.0x"]
+
+    assert _named("| Mode | tok/s (B=1) | ms/step | Speedup |", rows) == 0

@@ -168,7 +168,8 @@ def _forms(ratio: _Ratio, *, has_pairs: bool, is_of_metrics: bool) -> Iterator[_
                 bases = ratio.bases(above)
                 if 1 < bases.size <= _BASES_MAX:
                     yield from (replace(above, base=int(base)) for base in bases)
-    yield from (_Form("less", one, other, is_share=False) for one, other in pairs)
+    if np.median(ratio.stated) <= (_PERCENT if ratio.is_percent else 1.0):  # no part is larger than the whole
+        yield from (_Form("less", one, other, is_share=False) for one, other in pairs)
 
 
 def _misses(ratio: _Ratio, forms: Sequence[_Form]) -> Iterator[Miss]:

@@ -12,7 +12,8 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 _COMPARISON = re.compile(
-    r"(?:relative )?(?:change|diff(?:erence)?|delta|Δ|improvement|gain|speed[- ]?up|ratio|uplift)(?: ?\(?[%x×]\)?)?"  # noqa: RUF001 - as printed
+    r"(?:relative |% ?|percent(?:age)? )?"
+    r"(?:change|diff(?:erence)?|delta|Δ|improvement|gain|speed[- ]?up|ratio|uplift)(?: ?\(?[%x×]\)?)?"  # noqa: RUF001 - as printed
     r"|(?:\S.* )?(?:vs\.?|versus) \S.*|\S.* ratio",
     re.IGNORECASE,
 )
