@@ -8,11 +8,11 @@ import typer
 from pydantic import ValidationError
 
 from bench.errors import UsageError
-from bench.loadgen.drivers.target import ClientHost
 from flows.cli.arguments import ItlOption, JsonFlag, TtftOption, examples, read_settings
 from flows.show import console
 
 if TYPE_CHECKING:
+    from bench.loadgen.drivers.target import ClientHost
     from infra.settings import Settings
 
 commands = typer.Typer()
@@ -92,7 +92,7 @@ def crosscheck(
     show_crosscheck(sides, as_json=as_json)
 
 
-def _reach(settings: "Settings", text: str) -> tuple[ClientHost, ...]:
+def _reach(settings: "Settings", text: str) -> "tuple[ClientHost, ...]":
     """The hosts that `--hosts` lists."""
     from bench.suite.target import Client  # noqa: PLC0415
     from infra.remote.client_hosts import reach_clients  # noqa: PLC0415
