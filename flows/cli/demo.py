@@ -59,7 +59,7 @@ OF_RELEASES = {
 }
 
 
-@commands.command(epilog=examples("nightbench demo releases --no-open", "nightbench demo --simulated"))
+@commands.command(epilog=examples("nightbench demo --simulated", "nightbench demo --simulated --no-open"))
 def demo(
     folder: Annotated[
         Path, typer.Argument(help="Folder to write: a new or empty one, or that of an earlier demo.")
