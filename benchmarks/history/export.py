@@ -51,7 +51,7 @@ def export(data: Path, folder: Path) -> int:
             columns = pa.schema([pa.field(PARTITION, pa.string()), *arrow_schema(name)])
             rows = connection.sql(sql("SELECT * FROM {{ table | name }} ORDER BY ALL", table=name)).to_arrow_table()
             rows = rows.filter(pc.is_in(rows[PARTITION], pa.array(nights)))
-            rows = _without_neighbours(rows.select(columns.names).cast(columns))
+            rows = _without_names(rows.select(columns.names).cast(columns))
             pq.write_table(rows, folder / f"{name}.parquet", compression="zstd", compression_level=19)
     write_text(folder / "nights.csv", _as_csv(journal))
     write_text(folder / "README.md", _page(journal, pq.read_table(folder / "measurements.parquet")))
@@ -61,7 +61,7 @@ def export(data: Path, folder: Path) -> int:
     return size
 
 
-def _without_neighbours(rows: pa.Table) -> pa.Table:
+def _without_names(rows: pa.Table) -> pa.Table:
     """The same rows without the names of other programs and folders on the host, and of its kernel only the version."""
     for at, field in enumerate(rows.schema):
         if pa.types.is_string(field.type):

@@ -14,7 +14,7 @@ import pytest
 
 from bench.errors import BadRunsError, ServerStartError
 from benchmarks.history.collect import build_all, collect, missing_nights, write_suite
-from benchmarks.history.export import _without_neighbours, export
+from benchmarks.history.export import _without_names, export
 from benchmarks.history.journal import Row, keep_row, read_journal
 from benchmarks.history.plan import SUITES, PlannedNight, known_releases, planned
 from infra.loadgen.suite_file import make_night, read_suite
@@ -150,13 +150,15 @@ def test_the_data_set_has_the_nights_of_the_journal_with_their_host_and_commits(
     assert set(measured["night"].to_pylist()) == {nights[at] for at in (0, 2, 3)}
     assert set(measured["kernel"].to_pylist()) <= {None}
     assert [row["night"] for row in csv.DictReader((folder / "nights.csv").open())] == [nights[at] for at in (3, 2, 0)]
-    assert "`0ff`" in (folder / "README.md").read_text()
+    page = (folder / "README.md").read_text()
+    assert "`0ff`" in page
+    assert "`make history NIGHTS=3` wrote this folder" in page  # rounds 3, 2 and 0
     assert size == sum(path.stat().st_size for path in folder.iterdir())
 
 
 def test_the_data_set_names_no_folder_and_no_other_program_of_the_host() -> None:
     said = ["there is no /cache/nightbench/engines/b1/python", "busiest: python3 12 %; 3 cores", None]
 
-    shown = _without_neighbours(pa.table({"reason": said}))
+    shown = _without_names(pa.table({"reason": said}))
 
     assert shown["reason"].to_pylist() == ["there is no b1/python", "3 cores", None]
