@@ -128,10 +128,12 @@ class _Planner:
         return [each for each in measures if each not in empty], unmeasured
 
     def _is_zero(self, measure: Measure) -> bool:
+        """Whether each of its numbers is 0, of a metric that has no such value."""
         slot = slot_of(measure.name, measure.unit)
-        numbers = [read_quantity(row.cells[measure.at]) for row in self.table.rows]
-        is_zero = all(each is not None and each.number == 0 for each in numbers)
-        return is_zero and isinstance(slot, Slot) and not zero_is_measured(slot.field)
+        if not isinstance(slot, Slot) or zero_is_measured(slot.field):
+            return False
+        numbers = (read_quantity(row.cells[measure.at]) for row in self.table.rows)
+        return all(each is not None and each.number == 0 for each in numbers)
 
     def _meaning(self, at: int, header: str) -> str | Measure | NotRead:
         name = self.mapped.get(header, header)
