@@ -80,7 +80,7 @@ class ServerFacts(StoredValue):
     served_model: str | None
     max_model_len: int | None
     kv_cache_tokens: int | None
-    argv: tuple[str, ...]
+    argv: tuple[str, ...]  # of the server that writes the answers, where another one computes the prompts
     environment: dict[str, str]
     pid: int | None  # None: of a server that is not ours
     cold_start_s: float | None  # likewise
@@ -88,6 +88,7 @@ class ServerFacts(StoredValue):
     image_digest: str | None = None
     attention_backend: str | None = None  # as the engine logs it; None: no such line, or not read
     parallel: ParallelSizes | None = None  # None: from before 2026-11-23; the argv says it too
+    prefill_argv: tuple[str, ...] = ()  # of the server that computes the prompts, where that is another one
     start: StartPhases | None = None  # None: from before 2026-11-26, or of a server that is not ours
 
 

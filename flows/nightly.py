@@ -37,7 +37,8 @@ from infra.agent.operations import MachinePaths
 from infra.bootstrap import ledger_file
 from infra.engines.canary import CanaryRequest
 from infra.engines.endpoint import NOT_OURS
-from infra.engines.server import EngineAt, RunningServer
+from infra.engines.engine_at import EngineAt
+from infra.engines.server import RunningServer
 from infra.leases.stage_budget import record_stage
 from infra.ledger.lease import Lease
 from infra.loadgen.suite_file import refuse_forced_resume

@@ -16,7 +16,8 @@ from bench.night_steps import ServerStep, after_failed_start, longest_start_s
 from bench.record import FailedStart, PlannedRun, RunRecord
 from flows.models import MachineModels
 from infra.bootstrap import ledger, ledger_file
-from infra.engines.server import EngineAt, RunningServer
+from infra.engines.engine_at import EngineAt
+from infra.engines.server import RunningServer
 from infra.leases.stage_budget import has_time, leases_of, left_of_lease_s, record_stage
 from infra.measurement.run import RunContext, Started
 from infra.settings import Settings

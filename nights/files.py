@@ -200,8 +200,9 @@ FILES: tuple[NightFile, ...] = (
     ),
     NightFile(
         "servers/<server>-<n>.log",
-        rf"servers/{_ID}-[0-9]{{1,6}}\.log",
-        "the whole output of one server process; the part of each run is also in its run folder",
+        rf"servers/{_ID}-[0-9]{{1,6}}(-prefill)?\.log",
+        "the whole output of one server process; the part of each run is also in its run folder. Where another server "
+        "computes the prompts, that one's is `<server>-<n>-prefill.log`",
         None,
         "the engine",
         "while the server runs",

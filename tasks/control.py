@@ -9,7 +9,8 @@ from bench.record import NightRecord, PlannedRun
 from infra.agent import operations
 from infra.agent.operations import MachinePaths, PrepareOptions
 from infra.bootstrap import executor_of
-from infra.engines.server import EngineAt, RunningServer
+from infra.engines.engine_at import EngineAt
+from infra.engines.server import RunningServer
 from infra.ledger.lease import Lease
 from infra.measurement.run import RunContext
 from infra.reporting import Reporter

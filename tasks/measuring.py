@@ -16,7 +16,8 @@ from infra.agent import operations
 from infra.agent.operations import MachinePaths
 from infra.bootstrap import executor_for, executor_of, ledger
 from infra.clouds.cloud import Snapshot
-from infra.engines.server import EngineAt, RunningServer
+from infra.engines.engine_at import EngineAt
+from infra.engines.server import RunningServer
 from infra.ledger.lease import Lease
 from infra.measurement.run import RunContext, Started
 from infra.measurement.run import measure as measure_run

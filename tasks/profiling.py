@@ -6,7 +6,7 @@ from bench.errors import NightbenchError, unexpected
 from bench.record import NightRecord, PlannedRun
 from infra.agent import operations
 from infra.bootstrap import executor_for
-from infra.engines.server import EngineAt
+from infra.engines.engine_at import EngineAt
 from infra.measurement.run import RunContext
 from infra.reporting import Reporter
 from infra.settings import Settings

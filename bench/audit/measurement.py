@@ -13,6 +13,7 @@ from bench import evidence_columns as ev
 from bench.audit.answer_form import answer_form_evidence
 from bench.audit.arrivals import delay_evidence, offered_evidence
 from bench.audit.cancelled import cancel_evidence, is_cancelled
+from bench.audit.disaggregated import disaggregated_evidence
 from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.images import image_evidence
 from bench.audit.kv_offload import kv_offload_evidence
@@ -68,6 +69,7 @@ def evidence(
     columns |= server_counts(report, deltas)
     columns |= reconciled(record, report, deltas)
     columns |= speculation_evidence(record, deltas) | kv_offload_evidence(record, deltas)
+    columns |= disaggregated_evidence(record, report, deltas)
     columns |= repetition_evidence(record, report)
     columns |= answer_form_evidence(record, report)
     columns |= cancel_evidence(record, report, deltas)

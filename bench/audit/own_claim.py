@@ -120,7 +120,8 @@ def gpus_of(record: RunRecord) -> tuple[int, ...] | None:
     """The indices of the GPUs that the run's engine used; None where they are unknown, or it had no server."""
     if record.server is None or record.host is None:
         return None
-    return used_gpus(record.asked.engine.name, record.server.argv, record.server.environment, record.host)
+    server = record.server
+    return used_gpus(record.asked.engine.name, server.argv, server.environment, record.host, server.prefill_argv)
 
 
 def _said(record: RunRecord, row: Mapping[str, Any]) -> ClaimedTotals:

@@ -7,6 +7,7 @@ import numpy as np
 from bench import evidence_columns as ev
 from bench.audit.cancelled import is_cancelled
 from bench.audit.rules import Evidence
+from bench.engines.disaggregated import kv_transfer_of
 from bench.engines.kv_offload import kv_tier_of
 from bench.loadgen.report import LoadReport
 from bench.metrics import Requests, ratio
@@ -94,6 +95,8 @@ def _unplanned_hits(report: LoadReport, hits: float | None, queried: float | Non
 def _hits(deltas: Mapping[str, float]) -> float | None:
     """Tokens out of the device's prefix cache or the tier behind it; None where they are not counted."""
     hits = deltas.get("prefix_cache_hits_total")
+    if kv_transfer_of(deltas) is not None:
+        return hits  # what comes from the prefill server was computed there for this request
     return None if hits is None else hits + (kv_tier_of(deltas).hits or 0.0)
 
 

@@ -130,7 +130,7 @@ def _context_length(config: EngineConfig) -> str | None:
 
 
 def _gpus_for_ranks(config: EngineConfig) -> str | None:
-    ranks = config.tp_size * config.pp_size * config.dp_size
+    ranks = config.rank_count or config.tp_size * config.pp_size * config.dp_size
     has = config.gpu_count
     return f"{ranks} ranks on {has} GPU{'s' if has > 1 else ''}" if has is not None and ranks > has else None
 

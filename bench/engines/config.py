@@ -30,6 +30,7 @@ class EngineConfig:
     tp_size: int = 1
     pp_size: int = 1
     dp_size: int = 1
+    rank_count: int | None = None  # of both servers of a disaggregated engine; None: one server, by its sizes
     flags: Mapping[str, str] = field(default_factory=dict)  # "" for a flag without a value
     environment: Mapping[str, str] = field(default_factory=dict)
 

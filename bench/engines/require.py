@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from bench.engines.by_name import ENGINES
 from bench.engines.config import parse_flags
+from bench.engines.disaggregated import disaggregation_problem, flags_of
 from bench.engines.module import EngineModule, WeightsFormat
 from bench.errors import SuiteError
 from bench.suite.engine import Engine
@@ -39,8 +40,11 @@ def _reasons(engine: Engine, model: Model) -> Iterator[tuple[str, str]]:
         return
     if engine.install not in module.INSTALLS:
         yield "install", f'{engine.name} runs in a container only: set install = "container" and image'
-    for flag in parse_flags(engine.flags).keys() & module.OWN_FLAGS.keys():
+    for flag in parse_flags(flags_of(engine)).keys() & module.OWN_FLAGS.keys():
         yield "flags", f"{flag} is set by Nightbench: remove it, and use {module.OWN_FLAGS[flag]}"
+    problem = disaggregation_problem(engine)
+    if problem is not None:
+        yield "disaggregated", problem
     reason = _wrong_weights(module, model)
     if reason is not None:
         yield "name", reason

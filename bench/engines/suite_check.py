@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from bench.catalog.rows import CatalogModel, Gpu
 from bench.engines.config import EngineConfig, parallel_sizes, parse_flags
+from bench.engines.disaggregated import rank_count
 from bench.engines.rules import BrokenRule, EngineRule, broken_rules
 from bench.suite.suite import Suite
 
@@ -31,6 +32,7 @@ def config_of(suite: Suite, model: CatalogModel | None, gpu: Gpu | None, gpu_cou
         tp_size=sizes.tp_size,
         pp_size=sizes.pp_size,
         dp_size=sizes.dp_size,
+        rank_count=rank_count(suite.engine),
         flags=flags,
         environment=suite.engine.environment,
     )

@@ -14,16 +14,21 @@ RANKED = ("vllm", "sglang")
 
 
 def used_gpus(
-    engine: str, argv: Sequence[str], environment: Mapping[str, str], host: HostFacts
+    engine: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    host: HostFacts,
+    prefill_argv: Sequence[str] = (),
 ) -> tuple[int, ...] | None:
     """The indices of the GPUs that an engine uses; None where a variable names one by an id that is not known here.
 
-    An engine without ranks, such as llama.cpp, takes all that it sees.
+    An engine without ranks, such as llama.cpp, takes all that it sees. `prefill_argv` is that of its other server.
     """
     visible = _visible(environment, host)
     if visible is None or engine not in RANKED:
         return visible
-    return visible[: parallel_sizes(parse_flags(argv)).gpu_count]
+    servers = (argv, prefill_argv) if prefill_argv else (argv,)
+    return visible[: sum(parallel_sizes(parse_flags(words)).gpu_count for words in servers)]
 
 
 def names_of(indices: Sequence[int], host: HostFacts) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """The server software that a suite runs, with its flags and environment."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -10,6 +10,21 @@ from bench.suite.secret_names import passable
 # repository, repository:tag or repository@sha256:digest. A tag may move; see bench/suite/pins.py.
 IMAGE = r"^[a-z0-9][\w./:-]*(@sha256:[0-9a-f]{64})?$"
 TAG = r"^\w[\w.-]{0,127}$"
+
+
+class Disaggregated(Frozen):
+    """One server computes the prompts, another one the answers, and a router sends each request to both in turn.
+
+    The keys and values of a prompt reach the second server by a connector of vLLM. Both run on one machine, each on
+    GPUs of its own: as many as its flags have ranks.
+    """
+
+    connector: str = Field(default="NixlConnector", min_length=1)  # vLLM's name of what hands the KV cache over
+    connector_config: dict[str, Any] = Field(default_factory=dict)  # its kv_connector_extra_config
+    # Added to the engine's for the prefill server; one with the same name replaces it.
+    prefill_flags: tuple[str, ...] = Field(default=(), strict=False)
+    # Added to the engine's for the decode server; one with the same name replaces it.
+    decode_flags: tuple[str, ...] = Field(default=(), strict=False)
 
 
 class Engine(Frozen):
@@ -35,6 +50,7 @@ class Engine(Frozen):
     track: str | None = Field(default=None, pattern=TAG)  # a moving tag of the image, resolved again each night
     image_version: str | None = None  # of the build, as the image's labels say
     image_commit: str | None = None
+    disaggregated: Disaggregated | None = None  # prefill and decode on servers of their own
 
     @field_validator("secret_environment")
     @classmethod

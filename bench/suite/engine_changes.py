@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from bench.frozen import Frozen
-from bench.suite.engine import IMAGE, TAG, Engine
+from bench.suite.engine import IMAGE, TAG, Disaggregated, Engine
 from bench.suite.machine import LABEL
 
 
@@ -26,13 +26,14 @@ class EngineChanges(Frozen):
     install: Literal["venv", "container"] | None = None  # in place of the engine's
     image: str | None = Field(default=None, pattern=IMAGE)  # in place of the engine's
     track: str | None = Field(default=None, pattern=TAG)  # in place of the engine's
+    disaggregated: Disaggregated | None = None  # prefill and decode on servers of their own; in place of the engine's
 
     def of(self, engine: Engine) -> dict[str, Any]:
         """The engine's keys with these changes, not yet checked."""
         found = engine.model_dump(exclude_defaults=True)
         if self.image is not None:
             found = {key: value for key, value in found.items() if key != "track"} | {"install": "container"}
-        names = ("version", "max_model_len", "install", "image", "track")
+        names = ("version", "max_model_len", "install", "image", "track", "disaggregated")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         added = {
             "flags": merge_flags(engine.flags, self.flags),

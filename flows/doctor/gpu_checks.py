@@ -14,7 +14,7 @@ from bench.machine.gpu_telemetry.sample import GpuSample
 from bench.wording import counted
 from flows.doctor.host_checks import Check
 from infra.engines.canary import CanaryRequest, run_canary
-from infra.engines.server import EngineAt
+from infra.engines.engine_at import EngineAt
 from infra.engines.venv import LOCK, engine_place
 from infra.hardware import gpus
 from infra.hardware.gpu_sampler import TOOLS, GpuRow, GpuSampler, find_tools

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from bench.engines.disaggregated import flags_of
 from bench.engines.profile_record import ProfileRecord
 from bench.errors import LmEvalError
 from bench.host import HostFacts
@@ -27,8 +28,10 @@ from infra.agent.prepare import Prepared, PrepareRequest, hub_of, prepare_engine
 from infra.engines import canary, endpoint, install, server
 from infra.engines.canary import CanaryRequest
 from infra.engines.endpoint import EMBEDDINGS, AttachRequest
+from infra.engines.engine_at import EngineAt
 from infra.engines.known_flags import require_known_flags
-from infra.engines.server import EngineAt, RunningServer, ServerRequest
+from infra.engines.launch import ServerRequest
+from infra.engines.server import RunningServer
 from infra.hardware import preflight, volume_mount
 from infra.hardware.host_facts import read_host
 from infra.hardware.power_cap import hold_cap, read_caps
@@ -195,7 +198,7 @@ def bring_up(
         attached = endpoint.attach(request, reporter.say)
         return replace(attached, answers=_answers(attached, run))
     if engine.build is not None:
-        require_known_flags(engine.module, engine.executable, run.scenario.engine.flags)
+        require_known_flags(engine.module, engine.executable, flags_of(run.scenario.engine))
     started = ServerRequest(
         engine=engine,
         scenario=run.scenario,

@@ -10,8 +10,8 @@ from typing import Any
 from bench.errors import EngineBuildError, NoSpaceError
 from bench.suite.engine import Engine
 from bench.suite.quality import LmEval
+from infra.engines.engine_at import EngineAt
 from infra.engines.install import ready_engine
-from infra.engines.server import EngineAt
 from infra.measurement.lm_eval_data import fetch_task_data
 from infra.measurement.lm_eval_venv import ready_harness
 from infra.models.models import PreparedModel, prepare_model

@@ -14,7 +14,7 @@ from bench.machine.canary import CanaryRecord, Position, read_report
 from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.container import ContainerUse, ImageAt, record_container
-from infra.engines.server import EngineAt
+from infra.engines.engine_at import EngineAt
 from infra.hardware.gpus import require_gpus
 from infra.processes import detached
 from infra.processes.environment import NOTHING, TOOLS, ChildEnvironment, child_environment

@@ -13,10 +13,11 @@ from bench.loadgen.drivers.target import ClientHost
 from bench.server_facts import EndpointFacts
 from bench.suite.endpoint import Endpoint
 from infra.engines.attached import Attached
+from infra.engines.engine_at import EngineAt
 from infra.engines.first_probe import FirstAnswer, send
 from infra.engines.http_client import Origin
 from infra.engines.secret_environment import key_variable
-from infra.engines.server import EngineAt, RunningServer
+from infra.engines.server import RunningServer
 from infra.reporting import Say
 from meter.connection import Endpoint as MeterEndpoint
 from meter.connection import keep_answering, resolve

@@ -8,9 +8,9 @@ from bench.engines.versions import llama_cpp_tag
 from bench.errors import EngineBuildError, NoSpaceError
 from bench.suite.engine import Engine
 from infra.engines.container import ensure_image
+from infra.engines.engine_at import EngineAt
 from infra.engines.llama_cpp import SOURCE_LOCK, ensure_llama_cpp
 from infra.engines.releases import lock_of
-from infra.engines.server import EngineAt
 from infra.engines.venv import LOCK, ensure_engine
 from infra.reporting import Say
 from infra.settings import Settings

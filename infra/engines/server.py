@@ -8,54 +8,28 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from bench.engines.by_name import ENGINES
-from bench.engines.docker import container_argv
-from bench.engines.module import EngineModule
-from bench.engines.used_gpus import VISIBLE
 from bench.errors import ServerDiedError, ServerStartError
 from bench.record import Answers
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.attached import Attached
+from infra.engines.engine_at import EngineAt
 from infra.engines.engine_log import explain_log, read_log
 from infra.engines.first_probe import FirstAnswer, probe
 from infra.engines.http_client import Origin
 from infra.engines.kernel_log import KernelMark, mark_kernel
-from infra.engines.orphans import SERVER, end_orphans
+from infra.engines.launch import ServerRequest, launch
+from infra.engines.orphans import end_orphans
 from infra.engines.ports import free_port, require_free
-from infra.engines.secret_environment import read_secrets
 from infra.engines.start_patience import StartPatience
-from infra.models.files import gguf_of
 from infra.processes import detached
-from infra.processes.environment import TOOLS, child_environment
 from infra.reporting import Say
 
 POLL_S, STOP_PATIENCE_S = 0.25, 15.0
 HTTP_TIMEOUT_S, COMPLETION_TIMEOUT_S = 10.0, 120.0
 
 _Error = TypeVar("_Error", ServerStartError, ServerDiedError)
-
-
-@dataclass(frozen=True)
-class EngineAt:
-    """Where an engine is installed, and which build it is (None: unknown).
-
-    With an `image` (by digest), the engine is in that image and the executable is docker; `cache` keeps its compiled
-    kernels for the next start.
-    """
-
-    executable: Path
-    build: str | None
-    image: str | None = None
-    cache: Path | None = None
-    name: str = "vllm"  # of bench/engines/by_name.py
-    vllm_rs: Path | None = None  # the Rust client that the settings name; None: see infra/loadgen/vllm_rs.py
-
-    @property
-    def module(self) -> EngineModule:
-        """What Nightbench knows of this engine."""
-        return ENGINES[self.name]
 
 
 @dataclass(frozen=True)
@@ -70,7 +44,9 @@ class RunningServer:
     environment: dict[str, str]
     engine: EngineAt
     cold_start_s: float | None
-    container: str | None = None  # its name; `pid` is then docker's client, which ends when the container does
+    # The names of its containers, the engine's own first; `pid` is then docker's client, which ends when they do.
+    containers: tuple[str, ...] = ()
+    prefill_argv: tuple[str, ...] = ()  # of the server that computes the prompts, where that is another one
     image_digest: str | None = None  # of the image that the container runs
     session: int | None = None  # of the engine, if another one than `pid` leads
     answers: Answers | None = None  # to the fixed prompts, before its first load; None: not sent
@@ -79,6 +55,11 @@ class RunningServer:
     attached: Attached | None = None
     started_at: datetime | None = None  # None: not by us
     first_answer_s: float | None = None  # its first completion took so long
+
+    @property
+    def container(self) -> str | None:
+        """The name of the engine's own container."""
+        return self.containers[0] if self.containers else None
 
     @property
     def engine_session(self) -> int | None:
@@ -96,24 +77,6 @@ class RunningServer:
         return self.attached.origin if self.attached else Origin(f"http://127.0.0.1:{self.port}")
 
 
-@dataclass(frozen=True)
-class ServerRequest:
-    """A server to start: its engine, its scenario's settings, its model, and the folder for its files.
-
-    `port` 0: any free port. `lease_id` marks every process of it, so that the reaper finds them.
-    """
-
-    engine: EngineAt
-    scenario: Scenario
-    model: Path
-    machine: Path
-    log: Path
-    lease_id: str
-    port: int
-    ready_timeout_s: float
-    written: Path | None = None  # a folder that the engine writes into, for its container to have
-
-
 def bring_up(request: ServerRequest, say: Say) -> RunningServer:
     """Start a server and return once its log, its health check and one completion show that it is ready.
 
@@ -126,8 +89,21 @@ def bring_up(request: ServerRequest, say: Say) -> RunningServer:
     require_free(port)
     request.log.parent.mkdir(parents=True, exist_ok=True)
     began, mark, started_at = time.monotonic(), mark_kernel(), SystemClock().now()
-    server = _start_in_container(request, port) if request.engine.image else _start(request, port)
-    server = replace(server, began=mark, started_at=started_at)
+    ran = launch(request, port)
+    server = RunningServer(
+        pid=ran.pid,
+        port=port,
+        pid_file=ran.pid_file,
+        log=request.log,
+        argv=ran.argv,
+        environment=ran.environment,
+        engine=request.engine,
+        cold_start_s=0.0,
+        containers=ran.containers,
+        prefill_argv=ran.prefill_argv,
+        began=mark,
+        started_at=started_at,
+    )
     say(f"server {server.pid} is starting on port {port}, log {request.log}")
     try:
         first = _wait_until_ready(server, request, began)
@@ -140,49 +116,12 @@ def bring_up(request: ServerRequest, say: Say) -> RunningServer:
     return replace(server, cold_start_s=cold_start_s, keeps_connections=first.keeps_connection)
 
 
-def _start(request: ServerRequest, port: int) -> RunningServer:
-    argv = request.engine.module.argv(request.engine.executable, request.scenario, _weights(request), port)
-    environment = request.engine.module.environment(request.scenario)
-    pid_file = request.machine / f"server-{port}.pid"
-    whole = child_environment({**environment, **_unrecorded(request)})
-    # What hides GPUs from the engine counts, also where this process had it.
-    environment = {name: whole[name] for name in VISIBLE if name in whole} | environment
-    pid = detached.start_detached(argv, whole, pid_file, request.log)
-    return RunningServer(pid, port, pid_file, request.log, argv, environment, request.engine, cold_start_s=0.0)
-
-
-def _start_in_container(request: ServerRequest, port: int) -> RunningServer:
-    """Start docker's client, which runs as long as the container and passes its log on."""
-    engine = request.engine
-    image = container.ImageAt(engine.executable, str(engine.image), engine.cache or request.machine / "engine-home")
-    started = container.container_for(image, request.scenario, request.machine, request.lease_id, port)
-    command = engine.module.argv(engine.module.EXECUTABLE, request.scenario, _weights(request), port)
-    argv = container_argv(replace(started, written=request.written), command, request.model)
-    environment = request.engine.module.environment(request.scenario)
-    pid_file = request.machine / f"server-{port}.pid"
-    client = child_environment(_unrecorded(request), also=TOOLS)
-    pid = detached.start_detached(argv, client, pid_file, request.log)
-    return RunningServer(
-        pid, port, pid_file, request.log, argv, environment, request.engine, 0.0, container=started.name
-    )
-
-
-def _weights(request: ServerRequest) -> Path:
-    """The path that the engine serves: the model's folder, or the GGUF file in it."""
-    return gguf_of(request.model) if request.engine.module.WEIGHTS == "gguf" else request.model
-
-
-def _unrecorded(request: ServerRequest) -> dict[str, str]:
-    """The variables of a server that no record has: the marks and the secrets."""
-    return {detached.MARK: request.lease_id, SERVER: str(request.machine), **read_secrets(request.scenario.engine)}
-
-
 def _with_container_facts(server: RunningServer) -> RunningServer:
     """The same server with the image digest and the session that docker reports for its container."""
-    if server.container is None:
+    if not server.containers:
         return server
-    digest = container.require_digest(server.container, str(server.engine.image))
-    return replace(server, image_digest=digest, session=container.main_pid(server.container))
+    digests = [container.require_digest(name, str(server.engine.image)) for name in server.containers]
+    return replace(server, image_digest=digests[0], session=container.main_pid(server.containers[0]))
 
 
 def _wait_until_ready(server: RunningServer, request: ServerRequest, began: float) -> FirstAnswer:
@@ -293,6 +232,6 @@ def stop(server: RunningServer) -> None:
     session = detached.session_of(server.pid_file)
     if session is not None:
         detached.end_session(session, STOP_PATIENCE_S)
-    if server.container is not None:
-        container.remove(server.pid_file.parent, server.container)
+    for name in server.containers:
+        container.remove(server.pid_file.parent, name)
     server.pid_file.unlink(missing_ok=True)

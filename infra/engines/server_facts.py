@@ -29,6 +29,7 @@ def look(server: RunningServer) -> ServerFacts:
         kv_cache_tokens=engine.kv_cache_tokens(log) if server.attached is None else _told_kv_cache(server, pages),
         argv=server.argv,
         environment=server.environment,
+        prefill_argv=server.prefill_argv,
         endpoint=server.attached.facts if server.attached else None,
         pid=server.pid,
         cold_start_s=server.cold_start_s,

@@ -15,9 +15,9 @@ from bench.suite.command import ENGINE_PYTHON, Command, NodePlace, node_environm
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
+from infra.engines.engine_at import EngineAt
 from infra.engines.orphans import SERVER, end_orphans
 from infra.engines.secret_environment import read_secrets
-from infra.engines.server import EngineAt
 from infra.loadgen import keep_output
 from infra.processes import detached
 from infra.processes.environment import TOOLS, child_environment

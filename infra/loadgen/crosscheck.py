@@ -29,7 +29,9 @@ from bench.loadgen.report import LoadReport
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
 from bench.suite.workload import Driver, Workload
-from infra.engines.server import EngineAt, ServerRequest, bring_up, stop
+from infra.engines.engine_at import EngineAt
+from infra.engines.launch import ServerRequest
+from infra.engines.server import bring_up, stop
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.loadgen.calibration import FEWEST, WAVES, write_meter
 from infra.loadgen.driver import OFFLINE, driver_version, load_target, read_driver_report

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.record import PlannedRun
 from bench.suite.command import NodePlace
-from infra.engines.server import EngineAt
+from infra.engines.engine_at import EngineAt
 from infra.loadgen.command import job_of, run_to_end
 from nights.durable import write_text
 

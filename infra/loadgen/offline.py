@@ -13,11 +13,11 @@ from bench.night_progress import LoadProgress
 from bench.suite.scenario import Scenario
 from infra.clock import SystemClock, poll
 from infra.engines import container
+from infra.engines.engine_at import EngineAt
 from infra.engines.engine_log import explain_log, read_log
 from infra.engines.kernel_log import mark_kernel
 from infra.engines.orphans import SERVER, end_orphans
 from infra.engines.secret_environment import read_secrets
-from infra.engines.server import EngineAt
 from infra.processes import detached
 from infra.processes.environment import TOOLS, ChildEnvironment, child_environment
 from infra.reporting import Progress, silent

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from bench.errors import LoadDriverError
-from infra.engines.server import EngineAt
+from infra.engines.engine_at import EngineAt
 from infra.processes.environment import child_environment
 
 TIMEOUT_S = 20.0

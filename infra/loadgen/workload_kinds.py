@@ -71,6 +71,22 @@ KINDS: tuple[WorkloadKind, ...] = (
         runs=("tests/flows/test_real_kv_tier.py::test_the_real_engine_counts_what_it_finds_in_the_tier",),
     ),
     WorkloadKind(
+        name="prefill and decode on servers of their own",
+        keys=(
+            *("engine.disaggregated.connector", "engine.disaggregated.connector_config"),
+            *("engine.disaggregated.prefill_flags", "engine.disaggregated.decode_flags"),
+        ),
+        engines=("vllm",),
+        metrics=(
+            *("measurements.kv_connector", "measurements.prefill_mean_ms", "measurements.handover_mean_ms"),
+            *("measurements.kv_transfer_mean_ms", "measurements.kv_computed_again_share"),
+        ),
+        rules=("prefill_bypassed", "kv_computed_again"),
+        runs=(
+            "tests/flows/test_real_disaggregated.py::test_prompts_are_computed_by_one_server_and_answers_by_another",
+        ),
+    ),
+    WorkloadKind(
         name="images",
         keys=('prompts.kind = "images"', "prompts.width", "prompts.height", "prompts.images"),
         engines=OPENAI_ENGINES,

@@ -18,7 +18,9 @@ from bench.plan import prompt_seed
 from bench.record import PlannedRun
 from catalog.read import read_profilers
 from infra.engines import server
-from infra.engines.server import EngineAt, RunningServer, ServerRequest
+from infra.engines.engine_at import EngineAt
+from infra.engines.launch import ServerRequest
+from infra.engines.server import RunningServer
 from infra.hardware.power_cap import hold_cap
 from infra.loadgen import datasets, driver
 from infra.measurement.kept_traces import keep_traces

@@ -30,8 +30,9 @@ from bench.record import (
 from bench.server_facts import ServerFacts, Weights
 from bench.suite.command import Command, NodePlace, node_places
 from infra.engines import server, server_facts
+from infra.engines.engine_at import EngineAt
 from infra.engines.metrics_scraper import FILE, TIMEOUT_S, Scraper, write_scrapes
-from infra.engines.server import EngineAt, RunningServer
+from infra.engines.server import RunningServer
 from infra.hardware.own_processes import OwnProcesses
 from infra.hardware.telemetry import Sampler, write_samples
 from infra.loadgen import datasets, driver, offline
@@ -215,7 +216,7 @@ def _sampler(context: RunContext, running: RunningServer, facts: ServerFacts) ->
     if running.attached is not None:
         return Sampler(own, None, frozenset(), is_elsewhere=True)
     is_unseen = running.container is not None and running.session is None  # docker's client is not the engine
-    used = used_gpus(running.engine.name, facts.argv, facts.environment, context.host)
+    used = used_gpus(running.engine.name, facts.argv, facts.environment, context.host, facts.prefill_argv)
     gpus = None if used is None else names_of(used, context.host)
     return Sampler(own, None if is_unseen else running.engine_session, gpus)
 

@@ -29,8 +29,9 @@ from infra.bootstrap import cloud_named, ledger
 from infra.clock import SystemClock
 from infra.clouds.abilities import ImageCloud
 from infra.engines.canary import CanaryRequest
+from infra.engines.engine_at import EngineAt
 from infra.engines.engine_log import explain_log
-from infra.engines.server import EngineAt, RunningServer
+from infra.engines.server import RunningServer
 from infra.hardware.preflight import Fitness
 from infra.leases.release import explain_loss
 from infra.measurement.run import RunContext

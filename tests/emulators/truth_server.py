@@ -32,6 +32,7 @@ BLOCK_TOKENS = 16  # the prefix cache counts whole blocks
 FIRST_WORD_ID = 264
 RATE_LIMITED = 429
 COUNTERS = ("prompt_tokens", "generation_tokens", "num_preemptions", "prefix_cache_queries", "prefix_cache_hits")
+TIER_COUNTERS = ("external_prefix_cache_queries", "external_prefix_cache_hits")
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition")
 FAULTS = {
     *(
@@ -56,6 +57,7 @@ FAULTS = {
         "ignores_cancel",
         "adapter_missing",
         "odd_vectors",
+        "keeps_kv",
     ),
     *("role_first", "reasoning", "ping", "finish_apart", "usage_running", "numerics", "no_logprobs"),
 }
@@ -131,6 +133,7 @@ class Truth:
     faults: dict[str, int]
     log: TextIO | None
     adapters: tuple[str, ...] = ()
+    kv_role: str = ""  # kv_producer computes prompts for a server that is kv_consumer; "": neither
     trace_folder: Path | None = None  # of its profiler
     traced_from: int = 0  # completions before the trace began
     reporter: asyncio.Server | None = None
@@ -169,6 +172,25 @@ class Truth:
         self.counts["prefix_cache_hits"] += hits
         return hits
 
+    def received(self, prompt: list[int], body: dict[str, Any]) -> int:
+        """Count the prompt's tokens that a prefill server computed: whole blocks, and never the last token."""
+        if self.kv_role != "kv_consumer":
+            return 0
+        is_handed_over = (body.get("kv_transfer_params") or {}).get("do_remote_prefill")
+        hits = (len(prompt) - 1) // BLOCK_TOKENS * BLOCK_TOKENS if is_handed_over else 0
+        self.counts["external_prefix_cache_queries"] += len(prompt)
+        self.counts["external_prefix_cache_hits"] += hits
+        return hits
+
+    def handing_over(self, ask: "Ask") -> dict[str, Any]:
+        """Where the decode server finds the blocks of a prompt, as NIXL's connector tells it; empty: not asked for."""
+        is_asked = (ask.body.get("kv_transfer_params") or {}).get("do_remote_decode")
+        if self.kv_role != "kv_producer" or not is_asked or "keeps_kv" in self.faults:
+            return {}
+        blocks = list(range(len(ask.prompt) // BLOCK_TOKENS))
+        where = {"remote_engine_id": "truth", "remote_block_ids": blocks, "remote_host": self.host, "remote_port": 1}
+        return {"kv_transfer_params": {"do_remote_prefill": True, "do_remote_decode": False, **where}}
+
     def is_kept(self, ask: "Ask") -> bool:
         """Whether the answer comes out of a cache of whole answers; it is kept from now on."""
         if "caches_answers" not in self.faults:
@@ -189,7 +211,7 @@ class Truth:
         lines = []
         for name, value in gauges.items():
             lines += [f"# TYPE vllm:{name} gauge", f"vllm:{name}{{{labels}}} {float(value)}"]
-        for name in COUNTERS:
+        for name in COUNTERS + (TIER_COUNTERS if self.kv_role else ()):
             count = float(self.counts[name])
             lines += [f"# TYPE vllm:{name}_total counter", f"vllm:{name}_total{{{labels}}} {count}"]
             lines += [f"# TYPE vllm:{name}_created gauge", f"vllm:{name}_created{{{labels}}} 1.7e+09"]
@@ -239,6 +261,7 @@ class Ask:
     output_tokens: int
     is_chat: bool
     body: dict[str, Any]
+    received: int = 0
 
     @property
     def asked_tokens(self) -> int:
@@ -343,7 +366,8 @@ def take_ask(truth: Truth, headers: dict[str, str], raw: bytes, *, is_chat: bool
     if truth.strikes("http500", number):
         raise RefusedError(500, "InternalServerError", DEAD_LINE.partition(": ")[2])
     written = max(wanted // 2, 1) if truth.strikes("short", number) else wanted
-    return Ask(number, request_id, prompt, truth.cached(prompt), written, is_chat, body)
+    cached, received = truth.cached(prompt), truth.received(prompt, body)
+    return Ask(number, request_id, prompt, cached, written, is_chat, body, received)
 
 
 def chunk(truth: Truth, ask: Ask, **parts: object) -> dict[str, Any]:
@@ -482,7 +506,7 @@ async def token_events(truth: Truth, ask: Ask) -> AsyncIterator[list[Written]]:
     per_event = truth.faults.get("tokens_per_event", 1)
     pace = 0.0 if truth.is_kept(ask) else truth.slowness
     for first in range(0, ask.output_tokens, per_event):
-        due += (per_event * truth.itl_s if first else truth.ttft_s) * pace
+        due += (per_event * truth.itl_s if first or ask.received else truth.ttft_s) * pace
         await asyncio.sleep(due - loop.time())
         tokens = min(per_event, ask.output_tokens - first)
         is_last = first + tokens >= ask.output_tokens
@@ -654,7 +678,8 @@ class Conversation:
         whole["finish_reason"] = finish_reason(ask)
         whole |= {"message": {"role": "assistant", **whole.pop("delta")}} if ask.is_chat else {}
         self._end(ask, finish_reason(ask))
-        answer = chunk(self._truth, ask, choices=[whole], usage=usage(self._truth, ask))
+        more = {"usage": usage(self._truth, ask), **self._truth.handing_over(ask)}
+        answer = chunk(self._truth, ask, choices=[whole], **more)
         await self._send(200, "application/json", json.dumps(answer).encode())
 
     async def _weigh(self, ask: Ask) -> None:
@@ -789,6 +814,7 @@ def read_truth(arguments: list[str]) -> Truth:
     parser.add_argument("--enable-prompt-tokens-details", action="store_true")
     parser.add_argument("--enable-per-request-metrics", action="store_true")
     parser.add_argument("--runner", default="auto")
+    parser.add_argument("--kv-transfer-config", type=json.loads, default={})
     known, _others = parser.parse_known_args(arguments)
     log = os.environ.get("TRUTH_LOG")
     return Truth(
@@ -801,6 +827,7 @@ def read_truth(arguments: list[str]) -> Truth:
         tells_cached=known.enable_prompt_tokens_details,
         tells_times=known.enable_per_request_metrics,
         embeds=known.runner == "pooling",
+        kv_role=known.kv_transfer_config.get("kv_role", ""),
         ttft_s=float(os.environ.get("TRUTH_TTFT_MS", "20")) / 1000,
         itl_s=float(os.environ.get("TRUTH_ITL_MS", "2")) / 1000,
         knee=float(os.environ.get("TRUTH_KNEE", "inf")),

@@ -11,7 +11,7 @@ from bench.suite.workload import Workload
 from catalog.read import find_gpu, find_model
 from warehouse.rows import stack
 from warehouse.rows.start_results import of_start
-from warehouse.rows.workload_results import answers_asked, kv_offload_asked, speculation_asked
+from warehouse.rows.workload_results import answers_asked, disaggregated_asked, kv_offload_asked, speculation_asked
 from warehouse.schema.row import Row
 
 
@@ -56,6 +56,7 @@ def requested(scenario: Scenario, quality: Quality) -> Row:
         "warmup_count": work.warmup_count if has_requests else None,
         **speculation_asked(scenario.engine),
         **kv_offload_asked(scenario.engine),
+        **disaggregated_asked(scenario.engine),
         **answers_asked(work),
         "min_duration_s": quality.min_duration_s,
         "min_requests_per_slot": quality.min_requests_per_slot,

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Mapping
 
 from bench.audit.cancelled import cancelled_of, overrun_share
+from bench.audit.disaggregated import kv_computed_again_share
 from bench.audit.images import images_of
 from bench.audit.repetition import repetition_of
 from bench.engines.acceptance import acceptance_of
+from bench.engines.disaggregated import kv_transfer_of
 from bench.engines.kv_offload import kv_offload_of, kv_tier_of
 from bench.engines.speculation import POSITIONS, speculation_of
 from bench.loadgen.report import LoadReport
@@ -49,6 +51,33 @@ def kv_offload(record: RunRecord, deltas: Mapping[str, float] | None) -> Row:
     return {**whole, "kv_tier_hit_share": tier.hit_share}
 
 
+def disaggregated_asked(engine: Engine) -> Row:
+    """The columns of prefill and decode on servers of their own; empty of an engine that is one server."""
+    asked = engine.disaggregated
+    if asked is None:
+        return {}
+    flags = {"prefill_flags": list(asked.prefill_flags), "decode_flags": list(asked.decode_flags)}
+    return {"kv_connector": asked.connector, **flags}
+
+
+def disaggregated(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Row:
+    """The columns of what router and servers counted of it; empty of an engine that is one server."""
+    found = kv_transfer_of(deltas)
+    if found is None:
+        return {}
+    times = {"prefill": found.prefill_s, "handover": found.handover_s, "kv_transfer": found.transfer_s}
+    counts = {
+        "kv_transfer_bytes": found.transferred_bytes,
+        "server_kv_received_tokens": found.received_tokens,
+        "server_prefill_prompt_tokens": found.prefill_prompt_tokens,
+    }
+    return {
+        **{f"{name}_mean_ms": None if time_s is None else time_s * MS_PER_S for name, time_s in times.items()},
+        **{name: None if count is None else int(count) for name, count in counts.items()},
+        "kv_computed_again_share": kv_computed_again_share(record, report, deltas),
+    }
+
+
 def answers_asked(work: Workload) -> Row:
     """The columns of embeddings, of the adapters that the suite asks for, and of the form of each answer."""
     form = work.answers
@@ -62,7 +91,8 @@ def numbers_of_kinds(record: RunRecord, report: LoadReport, deltas: Mapping[str,
     """The columns of all kinds of workload that the run has."""
     found = speculation(deltas) | repetition(record, report) | answer_validity(record, report)
     found |= cancels(record, report, deltas) | adapters(record, report) | images(record, report, deltas)
-    return found | embeddings(record, report) | kv_offload(record, deltas)
+    found |= embeddings(record, report) | kv_offload(record, deltas)
+    return found | disaggregated(record, report, deltas)
 
 
 def embeddings(record: RunRecord, report: LoadReport) -> Row:

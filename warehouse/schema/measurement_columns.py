@@ -8,7 +8,13 @@ from warehouse.schema.metric_columns import METRIC_COLUMNS
 from warehouse.schema.session_columns import TRACE_ASKED
 from warehouse.schema.shared_columns import IDS, PRICE, WITHDRAWN
 from warehouse.schema.start_columns import START_COLUMNS
-from warehouse.schema.workload_columns import ANSWERS_ASKED, KV_OFFLOAD_ASKED, SPECULATION_ASKED, WORKLOAD_COLUMNS
+from warehouse.schema.workload_columns import (
+    ANSWERS_ASKED,
+    DISAGGREGATED_ASKED,
+    KV_OFFLOAD_ASKED,
+    SPECULATION_ASKED,
+    WORKLOAD_COLUMNS,
+)
 
 _LABELS = (
     Column("suite", "text", "name of the suite"),
@@ -75,6 +81,7 @@ _ASKED = (
     Column("warmup_count", "integer", "number of warm-up requests, not measured", low=0),
     *SPECULATION_ASKED,
     *KV_OFFLOAD_ASKED,
+    *DISAGGREGATED_ASKED,
     *ANSWERS_ASKED,
     Column("min_duration_s", "number", "minimum duration that the suite requests", "s", low=0),
     Column("min_requests_per_slot", "number", "minimum requests per concurrency slot that the suite requests", low=0),

@@ -13,6 +13,11 @@ KV_OFFLOAD_ASKED = (
     Column("kv_offload_backend", "text", "requested tier behind the KV cache: native, lmcache or a connector's name"),
     Column("kv_offload_gib", "number", "requested size of that tier; NULL: left to it", "GiB", low=0),
 )
+DISAGGREGATED_ASKED = (
+    Column("kv_connector", "text", "what hands the KV cache from the prefill to the decode server; NULL: one server"),
+    Column("prefill_flags", "texts", "flags of the prefill server beside the engine's"),
+    Column("decode_flags", "texts", "flags of the decode server beside the engine's"),
+)
 ANSWERS_ASKED = (
     Column("task", "text", "what requests ask for: embed is a vector of each prompt; NULL: text"),
     Column("adapters", "texts", "LoRA adapters that requests ask for, the most popular first; NULL: none"),
@@ -59,6 +64,21 @@ _KV_OFFLOAD = (
     Column("server_kv_tier_load_bytes", "integer", "bytes that the server loaded from the tier", "bytes"),
     Column("server_kv_tier_store_bytes", "integer", "bytes that the server stored in the tier", "bytes"),
 )
+_DISAGGREGATED = (
+    Column("prefill_mean_ms", "number", "mean time from a request to the end of its prefill", "ms", low=0),
+    Column(
+        "handover_mean_ms",
+        "number",
+        "mean time from there to the first token of the decode server, with the transfer of the KV cache",
+        "ms",
+        low=0,
+    ),
+    Column("kv_transfer_mean_ms", "number", "mean time of a transfer by NIXL's own counters", "ms", low=0),
+    Column("kv_transfer_bytes", "integer", "bytes that NIXL handed over", "bytes"),
+    Column("server_kv_received_tokens", "integer", "prompt tokens that the decode server received", "tokens"),
+    Column("server_prefill_prompt_tokens", "integer", "prompt tokens that the prefill server read", "tokens"),
+    Column("kv_computed_again_share", "number", "prompt tokens computed on both servers, over all", "share"),
+)
 _EMBEDDINGS = (
     Column("embedding_dimensions", "integer", "numbers in most vectors; NULL: requests ask for text", low=1),
     Column("input_throughput_tok_per_s", "number", "prompt tokens of embeddings over the window", "tok/s", low=0),
@@ -90,6 +110,7 @@ WORKLOAD_COLUMNS = (
     *_CANCELLED,
     *_IMAGES,
     *_KV_OFFLOAD,
+    *_DISAGGREGATED,
     *_EMBEDDINGS,
     *_SPECULATION,
     *_REPETITION,

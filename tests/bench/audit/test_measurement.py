@@ -39,7 +39,7 @@ from tests.bench.builders import (
 # Columns that say of a run that it has a kind of workload with rules of its own.
 KINDS = {
     *("adapters", "answer_form", "cancelled", "client_hosts", "core_speed_share", "images_sent", "is_speculative"),
-    *("embedding_dimensions", "kv_offload_backend", "repeated_e2el_p50_ms", "start_other_s"),
+    *("embedding_dimensions", "kv_offload_backend", "kv_connector", "repeated_e2el_p50_ms", "start_other_s"),
 }
 RULE = {rule.code: rule for rule in NIGHT_RULES}
 Mutation = Callable[[Measured], Measured]
@@ -397,6 +397,25 @@ def _offloading(looked_up: float) -> Mutation:
     return mutate
 
 
+def _splitting(*, passed: float = 1.0, received: float = 1.0) -> Mutation:
+    """The same run on two servers: shares of the prompt tokens that passed the prefill server, and of the blocks."""
+
+    def mutate(run: Measured) -> Measured:
+        server = run.record.server
+        assert server is not None
+        started = server.model_copy(update={"argv": (*server.argv, "--block-size", "16")})
+        prompt = (run.deltas or {})["prompt_tokens_total"]
+        blocks = 112 / 128  # without that of the last token
+        split = replace(run, record=run.record.model_copy(update={"server": started}))
+        return split.with_deltas(
+            router_requests_total=40.0,
+            prefill_prompt_tokens_total=passed * prompt,
+            external_prefix_cache_hits_total=received * blocks * prompt,
+        )
+
+    return mutate
+
+
 def _embedding(odd_share: float) -> Mutation:
     """The same run of embeddings, of which this share is odd."""
 
@@ -438,6 +457,7 @@ FORMED = _demanding_form(0.95)(STEADY)
 PICTURED = _reading_images(84.0)(STEADY)
 EMBEDDED = _embedding(0.0)(STEADY)
 OFFLOADING = _offloading(64.0)(STEADY)
+SPLIT = _splitting()(STEADY)
 REPEATING = _repeating(1.0)(STEADY)
 SHARED = _reporting(client_hosts=2, clock_error_s=1e-6)(STEADY)
 WARNS: list[tuple[str, Measured, Mutation]] = [
@@ -485,6 +505,8 @@ WARNS: list[tuple[str, Measured, Mutation]] = [
     ("quality_below", STEADY, _answering(before=_likely(-2.02), after=_likely(-2.02))),
     ("quality_below_tasks", STEADY, _storing(score=0.5)),
     ("kv_offload_idle", OFFLOADING, _offloading(0.0)),
+    ("prefill_bypassed", SPLIT, lambda _run: _splitting(passed=0.995)(STEADY)),
+    ("kv_computed_again", SPLIT, lambda _run: _splitting(received=0.95)(STEADY)),
     ("speculation_idle", SPECULATING, _drafting(0.0, drafts=0.0)),
     ("cached_outputs", REPEATING, _repeating(0.8)),
     ("cancel_ignored", CANCELLING, lambda _run: _cancelling(10, 0.4)(STEADY)),
@@ -536,6 +558,8 @@ FAILS: list[tuple[str, Measured, Mutation]] = [
     ("images_not_read", PICTURED, _reading_images(82.0)),
     ("images_cached", PICTURED, _reading_images(84.0, 1.0)),
     ("embeddings_unusable", EMBEDDED, _embedding(0.1)),
+    ("prefill_bypassed", SPLIT, lambda _run: _splitting(passed=0.5)(STEADY)),
+    ("kv_computed_again", SPLIT, lambda _run: _splitting(received=0.5)(STEADY)),
     ("start_longer_than_measured", STARTED, _starting_for(15.0)),
 ]
 SPOILT = {code: run for code, run, _ in [*WARNS, *FAILS]}

@@ -56,6 +56,31 @@ def test_an_engine_that_is_not_installed_here_needs_an_image() -> None:
     assert "sglang runs in a container only" in refused("sglang")
 
 
+@pytest.mark.parametrize(
+    ("name", "source", "engine", "why"),
+    [
+        ("llama.cpp", GGUF, "", "llama.cpp runs as one server here: use vllm"),
+        (
+            "vllm",
+            HF,
+            'flags = ["--kv-transfer-config", "{}"]\n',
+            "--kv-transfer-config is set by Nightbench: remove it",
+        ),
+        (
+            "vllm",
+            HF,
+            'environment = { HIP_VISIBLE_DEVICES = "0" }\n',
+            "remove HIP_VISIBLE_DEVICES from engine.environm",
+        ),
+    ],
+)
+def test_an_engine_that_cannot_be_two_servers_is_refused(name: str, source: str, engine: str, why: str) -> None:
+    said = refused(name, source, f"{engine}[engine.disaggregated]\n")
+
+    assert said.startswith(f"s.toml:{10 if engine else 9}: engine.disaggregated: ")
+    assert why in said
+
+
 @pytest.mark.parametrize("name", ["vllm", "sglang"])
 def test_a_gguf_file_is_refused_by_an_engine_that_serves_safetensors(name: str) -> None:
     said = refused(name, "hf:maker/Small-1B-GGUF@main", IMAGE)

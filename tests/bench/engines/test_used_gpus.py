@@ -68,3 +68,7 @@ def test_a_host_without_gpus_has_none_to_use() -> None:
 
 def test_tools_call_a_gpu_by_its_index_or_its_uuid() -> None:
     assert names_of((3, 9), NVIDIA) == {"3", "9", "GPU-3a"}
+
+
+def test_the_gpus_of_both_servers_of_an_engine_count() -> None:
+    assert used_gpus("vllm", ("-tp", "2"), {}, NVIDIA, ("-tp", "3")) == (0, 1, 2, 3, 4)

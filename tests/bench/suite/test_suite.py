@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from bench.errors import SuiteError
-from bench.suite.engine import TRACING, Engine, is_installed_as
+from bench.suite.engine import TRACING, Disaggregated, Engine, is_installed_as
 from bench.suite.machine import RENTING, Machine
 from bench.suite.model import KEEPING
 from bench.suite.parse import parse_suite
@@ -577,6 +577,14 @@ def test_every_value_that_can_move_a_number_moves_the_id(path: tuple[str, ...], 
     assert _changed(*path, to=to).scenario_id != SCENARIO.scenario_id
 
 
+def test_two_servers_and_each_flag_of_one_move_the_ids() -> None:
+    asked = [None, Disaggregated(), Disaggregated(prefill_flags=("-tp", "2")), Disaggregated(decode_flags=("-tp", "2"))]
+    engines = [SCENARIO.engine.model_copy(update={"disaggregated": one}) for one in asked]
+
+    assert len({SCENARIO.model_copy(update={"engine": engine}).scenario_id for engine in engines}) == 4
+    assert len({SCENARIO.model_copy(update={"engine": engine}).server_id for engine in engines}) == 4
+
+
 def test_the_image_of_a_container_moves_the_id() -> None:
     boxes = [{"install": "container", "image": f"vllm/vllm-openai-rocm@sha256:{sign * 64}"} for sign in "01"]
     engines = [SCENARIO.engine, *(Engine.model_validate(SCENARIO.engine.model_dump() | box) for box in boxes)]
@@ -684,7 +692,7 @@ def test_every_field_of_a_scenario_is_either_a_label_or_seen_to_move_the_id() ->
     moved |= {("workload", name) for name in ("prompts", "command", "answers", "cancel", "adapters", "adapter_zipf")}
     moved |= {("workload", name) for name in ("task", "temperature")}
     moved |= {("workload", name) for change in REPLAY_MOVES for name in change}
-    moved |= {("engine", name) for name in ("install", "image")}
+    moved |= {("engine", name) for name in ("install", "image", "disaggregated")}
     labels = {("model", "name"), ("machine", "name"), ("workload", "trace"), ("workload", "random_speculation")} | {
         ("machine", name) for name in RENTING
     }

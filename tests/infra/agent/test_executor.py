@@ -27,7 +27,8 @@ from bench.record import Answers, NightRecord
 from infra.agent import operations, remote_job
 from infra.agent.executor import Executor, LocalExecutor, SshExecutor
 from infra.agent.operations import PrepareOptions
-from infra.engines.server import EngineAt, RunningServer
+from infra.engines.engine_at import EngineAt
+from infra.engines.server import RunningServer
 from infra.loadgen.datasets import with_local_paths
 from infra.loadgen.suite_file import make_night
 from infra.remote.deploy import ROOT, make_archive

@@ -23,7 +23,7 @@ from bench.errors import NightbenchError
 from catalog.engine_check import refusals
 from infra.engines import server, server_facts
 from infra.engines.install import ready_engine
-from infra.engines.server import ServerRequest
+from infra.engines.launch import ServerRequest
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 

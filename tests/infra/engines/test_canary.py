@@ -10,7 +10,7 @@ import pytest
 from bench.machine.canary import MARK, CanaryRecord
 from infra.engines import canary_program
 from infra.engines.canary import CanaryRequest, run_canary
-from infra.engines.server import EngineAt
+from infra.engines.engine_at import EngineAt
 from infra.processes import detached
 from tests.bench.machine.canaries import whole
 from tests.infra.docker import IMAGE, Docker

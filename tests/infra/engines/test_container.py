@@ -9,11 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench.engines import vllm
 from bench.engines.by_name import ENGINES
 from bench.engines.docker import container_argv
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError
 from bench.loadgen.drivers.target import LoadTarget
-from bench.suite.engine import Engine
+from bench.suite.engine import Disaggregated, Engine
 from bench.suite.machine import Machine
 from bench.suite.model import Model
 from bench.suite.scenario import Scenario
@@ -21,7 +22,8 @@ from bench.suite.workload import Workload
 from infra.clouds.local import LocalCloud
 from infra.engines import container, image_pull, server, server_facts
 from infra.engines.install import ready_engine
-from infra.engines.server import RunningServer, ServerRequest
+from infra.engines.launch import ServerRequest
+from infra.engines.server import RunningServer
 from infra.loadgen import driver
 from infra.processes import detached
 from infra.settings import Settings
@@ -229,6 +231,22 @@ def test_a_stopped_server_leaves_no_container_and_no_file(docker: Docker, tmp_pa
     assert list(asked.machine.iterdir()) == []
 
 
+def test_two_servers_behind_a_router_are_two_containers(docker: Docker, tmp_path: Path) -> None:
+    asked = what(tmp_path, scenario(disaggregated=Disaggregated()))
+    running = server.bring_up(asked, quiet)
+    counted = vllm.counters(server.metrics(running))
+
+    assert (len(docker.containers), sorted(docker.containers)) == (2, sorted(running.containers))
+    assert counted["prefill_prompt_tokens_total"] == counted["prompt_tokens_total"] > 0
+    assert "kv_producer" in " ".join(running.prefill_argv)
+
+    server.stop(running)
+
+    assert docker.containers == []
+    assert detached.marked(asked.lease_id) == []
+    assert list(asked.machine.iterdir()) == []
+
+
 def test_a_container_whose_client_was_killed_is_removed_by_its_name(docker: Docker, tmp_path: Path) -> None:
     asked = what(tmp_path, scenario())
     running = server.bring_up(asked, quiet)
@@ -346,7 +364,7 @@ def test_clients_that_are_part_of_an_engine_are_refused(docker: Docker, tmp_path
     del docker
     asked = what(tmp_path, scenario())
     work = asked.scenario.workload.model_copy(update={"driver": "vllm-bench"})
-    running = RunningServer(1, 1, tmp_path, tmp_path, (), {}, asked.engine, 0.0, container="one")
+    running = RunningServer(1, 1, tmp_path, tmp_path, (), {}, asked.engine, 0.0, containers=("one",))
     told = asked.scenario.model_copy(update={"workload": work})
     load = driver.LoadJob(told, LoadTarget("", "", tmp_path, 1), 0, 1.0, 1.0, tmp_path, "", tmp_path)
 

@@ -15,7 +15,8 @@ from bench.record import NightRecord
 from infra.agent import operations
 from infra.agent.executor import LeaseContext, LocalExecutor, SshExecutor
 from infra.engines import server, server_facts
-from infra.engines.server import EngineAt, ServerRequest
+from infra.engines.engine_at import EngineAt
+from infra.engines.launch import ServerRequest
 from infra.loadgen.driver import LoadJob, drive
 from infra.loadgen.suite_file import make_night
 from infra.processes import detached

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from infra.engines import server
+from infra.engines.launch import ServerRequest
 from infra.engines.orphans import SERVER, end_orphans
-from infra.engines.server import ServerRequest
 from infra.processes import detached
 from infra.processes.environment import child_environment
 from tests.infra.benches import pid_of

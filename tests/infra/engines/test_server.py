@@ -14,7 +14,8 @@ from bench.suite.model import Model
 from bench.suite.scenario import Scenario
 from bench.suite.workload import Workload
 from infra.engines import server, server_facts
-from infra.engines.server import EngineAt, ServerRequest
+from infra.engines.engine_at import EngineAt
+from infra.engines.launch import ServerRequest
 from infra.processes import detached
 from tests.infra.benches import pid_of
 

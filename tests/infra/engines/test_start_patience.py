@@ -3,7 +3,7 @@ import pytest
 from bench.engines.vllm import find_failure
 from bench.errors import ServerStartError
 from infra.engines import server
-from infra.engines.server import ServerRequest
+from infra.engines.launch import ServerRequest
 from infra.engines.start_patience import StartPatience
 from tests.infra.engines.test_server import quiet, what
 

@@ -13,8 +13,8 @@ import pytest
 from bench.errors import LoadDriverError, UsageError
 from bench.night_progress import LoadProgress
 from bench.suite.command import Command
+from infra.engines.engine_at import EngineAt
 from infra.engines.orphans import SERVER, end_orphans
-from infra.engines.server import EngineAt
 from infra.loadgen.command import OUTPUT_LIMIT, CommandJob, container_name, run_command, start_command
 from infra.processes import detached
 from infra.reporting import silent

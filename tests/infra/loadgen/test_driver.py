@@ -11,7 +11,8 @@ import pytest
 from bench.errors import LoadDriverError
 from bench.loadgen.drivers.target import LoadTarget
 from bench.suite.workload import Workload
-from infra.engines.server import EngineAt, RunningServer
+from infra.engines.engine_at import EngineAt
+from infra.engines.server import RunningServer
 from infra.loadgen.driver import LoadJob, drive
 from infra.processes import detached
 from infra.reporting import no_progress

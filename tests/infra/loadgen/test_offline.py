@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import LoadDriverError
 from bench.suite.workload import Workload
-from infra.engines.server import EngineAt
+from infra.engines.engine_at import EngineAt
 from infra.loadgen.offline import OfflineJob, command_of, read_offline_report, run_offline, version_of
 from infra.processes import detached
 from infra.reporting import no_progress

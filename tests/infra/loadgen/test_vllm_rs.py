@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import LoadDriverError
-from infra.engines.server import EngineAt
+from infra.engines.engine_at import EngineAt
 from infra.loadgen.vllm_rs import find_vllm_rs, vllm_rs_version
 
 PACKAGED = "lib/python3.11/site-packages/vllm/vllm-rs"

@@ -9,7 +9,8 @@ from bench.engines.by_name import ENGINES
 from bench.quality import passage
 from bench.quality.answers import GREEDY_TOKENS, NOT_A_NUMBER
 from infra.engines import server
-from infra.engines.server import RunningServer, ServerRequest
+from infra.engines.launch import ServerRequest
+from infra.engines.server import RunningServer
 from infra.measurement import answers
 from infra.processes import detached
 from tests.infra.benches import pid_of

@@ -13,7 +13,8 @@ from bench.suite.model import Model
 from bench.suite.scenario import Scenario
 from bench.suite.suite import ScenarioEntry, Suite
 from bench.suite.workload import Workload
-from infra.engines.server import EngineAt, RunningServer
+from infra.engines.engine_at import EngineAt
+from infra.engines.server import RunningServer
 from infra.hardware.host_facts import read_host
 from infra.measurement.ending import ending_of
 from infra.measurement.run import RunContext, measure

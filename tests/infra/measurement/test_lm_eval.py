@@ -14,7 +14,8 @@ from bench.record import Calibration, LeaseFacts, Lineage, NightRecord
 from bench.suite.quality import LmEval, Quality
 from bench.suite.suite import ScenarioEntry, Suite
 from infra.engines import server
-from infra.engines.server import RunningServer, ServerRequest
+from infra.engines.launch import ServerRequest
+from infra.engines.server import RunningServer
 from infra.hardware.host_facts import read_host
 from infra.measurement.lm_eval import run_tasks
 from infra.measurement.run import RunContext

@@ -9,7 +9,7 @@ import pytest
 from bench.engines.profile_record import ProfileRecord
 from bench.record import PlannedRun
 from bench.suite.quality import Profile
-from infra.engines.server import ServerRequest
+from infra.engines.launch import ServerRequest
 from infra.measurement.kept_traces import TraceLimits, keep_traces
 from infra.measurement.profile_run import profile
 from infra.measurement.run import RunContext

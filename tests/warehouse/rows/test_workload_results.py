@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.record import RunRecord
-from bench.suite.engine import Engine
+from bench.suite.engine import Disaggregated, Engine
 from bench.suite.prompts import Prompts
 from bench.suite.workloads.answer_form import AnswerForm
 from bench.suite.workloads.cancel import Cancel
@@ -22,6 +22,8 @@ from warehouse.rows.workload_results import (
     adapters,
     answer_validity,
     cancels,
+    disaggregated,
+    disaggregated_asked,
     embeddings,
     images,
     kv_offload,
@@ -43,6 +45,19 @@ TIER = {
     "external_prefix_cache_hits_total": 200.0,
     "kv_offload_load_bytes_total": 3e6,
     "kv_offload_store_bytes_total": 5e6,
+}
+SPLIT = {
+    "router_requests_total": 40.0,
+    "router_prefill_seconds_sum": 2.0,
+    "router_prefill_seconds_count": 40.0,
+    "router_handover_seconds_sum": 0.5,
+    "router_handover_seconds_count": 40.0,
+    "nixl_xfer_time_seconds_sum": 0.16,
+    "nixl_xfer_time_seconds_count": 40.0,
+    "nixl_bytes_transferred_sum": 1e9,
+    "prompt_tokens_total": 5120.0,
+    "prefill_prompt_tokens_total": 5120.0,
+    "external_prefix_cache_hits_total": 4480.0,
 }
 SPECULATING = ("--speculative-config", '{"model": "a/draft", "num_speculative_tokens": 3}')
 
@@ -76,6 +91,23 @@ def test_a_tier_behind_the_kv_cache_is_counted_where_the_flags_ask_for_one() -> 
     assert (kv_offload(record, TIER), kv_offload_asked(record.asked.engine)) == ({}, {})
 
 
+def test_prefill_and_decode_on_servers_of_their_own_have_columns() -> None:
+    closed = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED)
+    split = Disaggregated(connector="LMCacheConnectorV1", decode_flags=("--max-num-seqs", "64"))
+    engine = closed.record.asked.engine
+
+    asked = disaggregated_asked(engine.model_copy(update={"disaggregated": split}))
+
+    assert asked == {
+        "kv_connector": "LMCacheConnectorV1",
+        "prefill_flags": [],
+        "decode_flags": ["--max-num-seqs", "64"],
+    }
+    row = disaggregated(closed.record, closed.report, SPLIT)
+    assert (row["prefill_mean_ms"], row["handover_mean_ms"], row["kv_transfer_mean_ms"]) == (50.0, 12.5, 4.0)
+    assert (disaggregated_asked(engine), disaggregated(closed.record, closed.report, TIER)) == ({}, {})
+
+
 def test_every_column_of_a_kind_of_workload_is_written() -> None:
     closed = healthy(closed_loop(CLOSED, [1.0] * 40), CLOSED)
     work = CLOSED.model_copy(update={"prompts": Prompts(kind="repeated", form="text")})
@@ -106,6 +138,7 @@ def test_every_column_of_a_kind_of_workload_is_written() -> None:
     read = closed.report.requests.input_tokens.sum() / closed.report.requests.window_s
     assert (written[-1]["embedding_dimensions"], written[-1]["input_throughput_tok_per_s"]) == (64, pytest.approx(read))
     written.append(kv_offload(_offloading(closed.record), TIER))
+    written.append(disaggregated(closed.record, closed.report, SPLIT))
     declared = {column.name for column in WORKLOAD_COLUMNS} | {"is_speculative"}
 
     assert {name for row in written for name in row} == declared

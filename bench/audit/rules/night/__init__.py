@@ -8,6 +8,7 @@ from bench.audit.rules.night.adapters import ADAPTER_RULES
 from bench.audit.rules.night.answer_form import ANSWER_FORM_RULES
 from bench.audit.rules.night.cancelled import CANCEL_RULES
 from bench.audit.rules.night.client import CLIENT_RULES, STATISTICS_RULES
+from bench.audit.rules.night.disaggregated import DISAGGREGATED_RULES
 from bench.audit.rules.night.embeddings import EMBEDDING_RULES
 from bench.audit.rules.night.endpoint import ENDPOINT_RULES
 from bench.audit.rules.night.host import HOST_RULES
@@ -38,6 +39,7 @@ NIGHT_RULES: tuple[Rule, ...] = (
     *IMAGE_RULES,
     *EMBEDDING_RULES,
     *KV_OFFLOAD_RULES,
+    *DISAGGREGATED_RULES,
     *START_RULES,
     *STATISTICS_RULES,
     *CLIENT_RULES,

@@ -1,0 +1,116 @@
+"""What each of the two servers of a disaggregated engine is started with, and what their counters show together.
+
+The router's page of metrics has the counters of the decode server by their own names, those of the prefill server with
+`prefill_` before theirs, and its own with `router_`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.engines.config import parallel_sizes, parse_flags
+from bench.engines.used_gpus import CUDA, VISIBLE
+from bench.metrics import ratio
+from bench.suite.engine import Disaggregated, Engine
+from bench.suite.engine_changes import merge_flags
+from bench.suite.scenario import Scenario
+
+TRANSFER = "--kv-transfer-config"
+ROLES = {"prefill": "kv_producer", "decode": "kv_consumer"}
+# Where each server of NIXL waits for the other's address; its ranks count upwards from there.
+NIXL_PORT = "VLLM_NIXL_SIDE_CHANNEL_PORT"
+NIXL_PORTS = {"prefill": 5600, "decode": 5700}
+
+
+@dataclass(frozen=True)
+class KvTransfer:
+    """What the counters of router and servers show; None where one is not counted.
+
+    Times are means over the requests, in seconds. `prefill_s` lasts from a request to the end of its prefill, and
+    `handover_s` from there to the first token of the decode server: it has the transfer in it. `transfer_s` and
+    `transferred_bytes` are the connector's own, of NIXL only.
+    """
+
+    requests: float | None
+    prefill_prompt_tokens: float | None
+    received_tokens: float | None  # prompt tokens that the decode server did not compute
+    prefill_s: float | None
+    handover_s: float | None
+    transfer_s: float | None
+    transferred_bytes: float | None
+
+
+def rank_count(engine: Engine) -> int:
+    """The GPUs that the engine takes: one a rank, of both servers where there are two."""
+    servers = [engine] if engine.disaggregated is None else _parts(engine, engine.disaggregated)
+    return sum(parallel_sizes(parse_flags(one.flags)).gpu_count for one in servers)
+
+
+def flags_of(engine: Engine) -> tuple[str, ...]:
+    """Every flag that one of its servers is started with."""
+    own = engine.disaggregated
+    return engine.flags if own is None else (*engine.flags, *own.prefill_flags, *own.decode_flags)
+
+
+def parts_of(scenario: Scenario, gpus: Sequence[str], variable: str = CUDA) -> tuple[Scenario, Scenario]:
+    """The scenarios of the prefill and of the decode server, of which each is an engine like any other.
+
+    `gpus` are the names of the visible GPUs in their order, empty on a host without one, and `variable` is the one that
+    shows a server its own.
+    """
+    engine = scenario.engine
+    if engine.disaggregated is None:
+        msg = f"the engine of scenario {scenario.name} is not disaggregated"
+        raise ValueError(msg)
+    first = 0
+    found = []
+    for name, part in zip(ROLES, _parts(engine, engine.disaggregated), strict=True):
+        ranks = parallel_sizes(parse_flags(part.flags)).gpu_count
+        own = {variable: ",".join(gpus[first : first + ranks])} if gpus else {}
+        own |= {NIXL_PORT: str(NIXL_PORTS[name])}
+        first += ranks
+        engine_of_part = part.model_copy(update={"environment": own | engine.environment})
+        found.append(scenario.model_copy(update={"engine": engine_of_part}))
+    return found[0], found[1]
+
+
+def _parts(engine: Engine, asked: Disaggregated) -> Iterator[Engine]:
+    for role, own in zip(ROLES.values(), (asked.prefill_flags, asked.decode_flags), strict=True):
+        transfer: dict[str, Any] = {"kv_connector": asked.connector, "kv_role": role}
+        if asked.connector_config:
+            transfer["kv_connector_extra_config"] = asked.connector_config
+        flags = (*merge_flags(engine.flags, own), TRANSFER, json.dumps(transfer, sort_keys=True))
+        yield engine.model_copy(update={"flags": flags, "disaggregated": None})
+
+
+def disaggregation_problem(engine: Engine) -> str | None:
+    """Why an engine cannot be two servers as its suite asks; None where it can, or asks for one server."""
+    asked = engine.disaggregated
+    if asked is None:
+        return None
+    if engine.name != "vllm":
+        return f"{engine.name} runs as one server here: use vllm"
+    if TRANSFER in parse_flags(flags_of(engine)):
+        return f"{TRANSFER} is set by Nightbench: remove it, and use disaggregated.connector"
+    hiding = [name for name in VISIBLE if name in engine.environment]
+    return f"each server gets its own GPUs: remove {hiding[0]} from engine.environment" if hiding else None
+
+
+def kv_transfer_of(deltas: Mapping[str, float] | None) -> KvTransfer | None:
+    """What the counters show; None of an engine that is one server."""
+    if not deltas or "router_requests_total" not in deltas:
+        return None
+
+    def mean(name: str) -> float | None:
+        return ratio(deltas.get(f"{name}_sum"), deltas.get(f"{name}_count"))
+
+    return KvTransfer(
+        requests=deltas["router_requests_total"],
+        prefill_prompt_tokens=deltas.get("prefill_prompt_tokens_total"),
+        received_tokens=deltas.get("external_prefix_cache_hits_total"),
+        prefill_s=mean("router_prefill_seconds"),
+        handover_s=mean("router_handover_seconds"),
+        transfer_s=mean("nixl_xfer_time_seconds"),
+        transferred_bytes=deltas.get("nixl_bytes_transferred_sum"),
+    )
