@@ -16,6 +16,7 @@ def write_suite(folder: Path, count: int) -> Path:
     """Write the suite for `count` requests of each kind, and its traces beside it; return the suite."""
     answered = round(count / (1 - CANCELLED_SHARE) * 1.1)  # so that about `count` are answered, and rather more
     made = {"COUNT": str(count), "ANSWERED": str(answered), "CONNECTOR": json.dumps(connector(folder / "tier"))}
+    made |= {"HANDED": str(folder / "handed-over")}
     text = re.sub("|".join(made), lambda found: made[found[0]], SUITE.read_text("utf-8"))
     lines = {"arrivals.csv": arrivals(count), "mooncake.jsonl": mooncake(count), "agents.jsonl": agents(count)}
     for name, trace in lines.items():

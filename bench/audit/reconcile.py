@@ -113,5 +113,7 @@ def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:
 
 def cached_diff(report: LoadReport, deltas: Mapping[str, float] | None) -> float | None:
     """Hits of the prefix cache and its tier by the server's counters, less those in its answers."""
-    hits = _hits(deltas or {})
-    return None if hits is None or report.cached_tokens is None else hits - report.cached_tokens
+    hits, split = _hits(deltas or {}), kv_transfer_of(deltas)
+    # To an answer it is all one: the blocks were in a cache when it was begun.
+    received = 0.0 if split is None else split.received_tokens or 0.0
+    return None if hits is None or report.cached_tokens is None else hits + received - report.cached_tokens

@@ -16,7 +16,6 @@ import contextlib
 import http.client
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -35,9 +34,8 @@ REMOTE_DECODE = {
     "do_remote_prefill": False,
     **dict.fromkeys(("remote_engine_id", "remote_block_ids", "remote_host", "remote_port")),
 }
-SAMPLE = re.compile(r"^((?:# (?:HELP|TYPE) )?vllm:)(?!num_requests_)")
-# A request that is at either server is one that the engine has: gauges of both add up.
-IN_FLIGHT = re.compile(r"^(vllm:num_requests_\w+\{)")
+RUNNING, WAITING = "vllm:num_requests_running{", "vllm:num_requests_waiting{"
+END_OF_STREAM = b"0\r\n\r\n"
 
 
 @dataclass
@@ -60,6 +58,7 @@ class Router:
     prefill: int
     decode: int
     requests: int = 0
+    in_flight: int = 0
     prefills: Timed = field(default_factory=Timed)  # from a request to the end of its prefill
     handovers: Timed = field(default_factory=Timed)  # from there to the first bytes of a token
 
@@ -70,20 +69,33 @@ class Router:
         status = max(prefill_status, decode_status)
         if path != "/metrics" or status != http.client.OK:
             return status, b""
+        # A request that is between the servers, or in the mail to one, is one that the engine has.
+        waiting = gauge(prefill, WAITING) + gauge(decode, WAITING)
         # Under the engine's own prefix, so that who reads its counters reads these as well.
-        own = {"router_requests_total": float(self.requests)}
+        own = {
+            "num_requests_running": max(self.in_flight - waiting, 0.0),
+            "router_requests_total": float(self.requests),
+        }
         for name, timed in (("router_prefill_seconds", self.prefills), ("router_handover_seconds", self.handovers)):
             own |= {f"{name}_sum": timed.seconds, f"{name}_count": float(timed.count)}
         lines = "".join(f"vllm:{name} {value}\n" for name, value in own.items())
-        theirs = "".join(map(_renamed, prefill.splitlines(keepends=True)))
-        return status, (decode + theirs + lines).encode()
+        return status, (named(decode, "decode", RUNNING) + named(prefill, "prefill") + lines).encode()
 
 
-def _renamed(line: str) -> str:
-    """A line of the prefill server's metrics as this page has it; "" for those that are not the engine's."""
-    if IN_FLIGHT.match(line):
-        return IN_FLIGHT.sub(r'\1server="prefill",', line)
-    return SAMPLE.sub(r"\1prefill_", line) if SAMPLE.match(line) else ""
+def gauge(page: str, name: str) -> float:
+    """The sum of a gauge of a page over its labels."""
+    return sum(float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(name))
+
+
+def named(page: str, server: str, renamed: str = "vllm:") -> str:
+    """The engine's samples of a page; those that begin with `renamed` get the server before their names."""
+
+    def in_page(line: str) -> str:
+        if line.startswith(WAITING):  # what waits at either server adds up
+            return line.replace("{", f'{{server="{server}",', 1)
+        return line.replace("vllm:", f"vllm:{server}_", 1) if line.startswith(renamed) else line
+
+    return "".join(in_page(line) for line in page.splitlines(keepends=True) if line.startswith("vllm:"))
 
 
 def fetch(port: int, path: str) -> tuple[int, str]:
@@ -142,6 +154,7 @@ class Conversation:
         self._decode: asyncio.StreamWriter | None = None
         self._passing: asyncio.Task[None] | None = None
         self._handed_over_at: float | None = None  # of a request whose first token has not come
+        self._is_in_flight = False
 
     async def hold(self) -> None:
         """Route until a side closes; a client that leaves takes its connection to the decode server with it."""
@@ -153,6 +166,7 @@ class Conversation:
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
+            self._count(is_in_flight=False)
             if self._passing is not None:
                 self._passing.cancel()
             for writer in (self._decode, self._writer):
@@ -166,9 +180,11 @@ class Conversation:
         body = json.loads(request.body) if request.path in COMPLETIONS else {}
         # The log-probabilities of a prompt are those of the server that computes it.
         if request.path in COMPLETIONS and "prompt_logprobs" not in body:
+            self._count(is_in_flight=True)
             began = time.monotonic()
             answer = await self._prefill(request, body)
             if answer.start.split(" ")[1] != str(int(http.client.OK)):
+                self._count(is_in_flight=False)
                 self._writer.write(answer.encoded())
                 return
             self._handed_over_at = time.monotonic()
@@ -205,9 +221,16 @@ class Conversation:
                 if self._handed_over_at is not None and b"{" in written:
                     self._router.handovers.add(time.monotonic() - self._handed_over_at)
                     self._handed_over_at = None
+                if written.endswith((END_OF_STREAM, b"}")):
+                    self._count(is_in_flight=False)
                 self._writer.write(written)
                 await self._writer.drain()
         self._writer.close()
+
+    def _count(self, *, is_in_flight: bool) -> None:
+        """Count the connection's request in, or out where it is not yet."""
+        self._router.in_flight += is_in_flight - self._is_in_flight
+        self._is_in_flight = is_in_flight
 
     def _send(self, status: int, body: bytes) -> None:
         head = f"HTTP/1.1 {int(status)} Router\r\ncontent-type: text/plain; charset=utf-8\r\n"

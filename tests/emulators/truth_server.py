@@ -380,7 +380,7 @@ def chunk(truth: Truth, ask: Ask, **parts: object) -> dict[str, Any]:
 def usage(truth: Truth, ask: Ask) -> dict[str, Any]:
     """Build vLLM's usage object."""
     prompt, written = len(ask.prompt), ask.output_tokens
-    details = {"cached_tokens": ask.cached} if truth.tells_cached else None
+    details = {"cached_tokens": ask.cached + ask.received} if truth.tells_cached else None
     total = prompt + written
     return {
         "prompt_tokens": prompt,

@@ -18,7 +18,10 @@ source = "generated:tiny?seed=0"
 [engine]
 version = "0.32.0"
 max_model_len = 4096
-flags = ["--no-enable-prefix-caching", "--enable-per-request-metrics", "--block-size", "16"]
+flags = [
+    "--no-enable-prefix-caching", "--enable-per-request-metrics", "--enable-prompt-tokens-details",
+    "--block-size", "16",
+]
 environment = {{ TRUTH_FAULT = "{fault}", TRUTH_TTFT_MS = "60", TRUTH_ITL_MS = "5" }}
 
 [quality]
@@ -67,7 +70,7 @@ def test_prefill_and_decode_on_servers_of_their_own_are_measured_beside_one_serv
     assert isinstance(two["handover_mean_ms"], float)
     assert (two["prefill_mean_ms"] >= 60, two["handover_mean_ms"] >= 5) == (True, True)
     found = _doubts(house, two["run_id"])
-    about = ("prefill_bypassed", "kv_computed_again", "prefix_cache_contamination", "token_count_drift")
+    about = ("prefill_bypassed", "kv_computed_again", "prefix_cache_contamination", "cached_tokens_drift")
     assert {code: found[code] for code in about} == dict.fromkeys(about, "PASS")
     assert "prefill_bypassed" not in _doubts(house, one["run_id"])
     assert house.leftovers() == []
