@@ -30,6 +30,10 @@ def require_engines(suite: Suite, source: SuiteSource, inside: tuple[str, ...] =
         engine, model = entry.engine or suite.engine, entry.model or suite.model
         for key, reason in _reasons(engine, model) if is_own else ():
             raise SuiteError(f"{where}: scenario {entry.name}: engine.{key}: {reason}")
+        if engine.disaggregated is not None and (entry.is_offline or entry.is_embedding or entry.command is not None):
+            raise SuiteError(
+                f"{where}: scenario {entry.name}: engine.disaggregated: two servers answer completions only"
+            )
 
 
 def _reasons(engine: Engine, model: Model) -> Iterator[tuple[str, str]]:

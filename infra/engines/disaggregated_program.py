@@ -179,7 +179,7 @@ class Conversation:
             return
         body = json.loads(request.body) if request.path in COMPLETIONS else {}
         # The log-probabilities of a prompt are those of the server that computes it.
-        if request.path in COMPLETIONS and "prompt_logprobs" not in body:
+        if request.path in COMPLETIONS and not body.get("echo") and "prompt_logprobs" not in body:
             self._count(is_in_flight=True)
             began = time.monotonic()
             answer = await self._prefill(request, body)

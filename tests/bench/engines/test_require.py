@@ -81,6 +81,14 @@ def test_an_engine_that_cannot_be_two_servers_is_refused(name: str, source: str,
     assert why in said
 
 
+def test_embeddings_are_not_asked_of_two_servers() -> None:
+    scenario = '[[scenarios]]\nname = "vectors"\ntask = "embed"\nisl = 8\nconcurrency = 1\nrequest_count = 8\n'
+
+    said = refused("vllm", more="[engine.disaggregated]\n", scenario=scenario)
+
+    assert said == "s.toml: scenario vectors: engine.disaggregated: two servers answer completions only"
+
+
 @pytest.mark.parametrize("name", ["vllm", "sglang"])
 def test_a_gguf_file_is_refused_by_an_engine_that_serves_safetensors(name: str) -> None:
     said = refused(name, "hf:maker/Small-1B-GGUF@main", IMAGE)

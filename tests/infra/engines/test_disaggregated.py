@@ -81,6 +81,13 @@ def test_a_chat_and_an_answer_that_is_not_streamed_take_the_same_way(running: Ru
     assert _counters(running)["prefill_generation_tokens_total"] == 2.0  # and the first answer of the start
 
 
+def test_a_prompt_that_is_echoed_is_computed_by_the_server_that_answers(running: RunningServer) -> None:
+    before = _counters(running)["prefill_prompt_tokens_total"]
+
+    assert _complete(running, stream=False, echo=True)[0] == http.client.OK
+    assert _counters(running)["prefill_prompt_tokens_total"] == before
+
+
 def test_log_probabilities_of_a_prompt_are_those_of_the_server_that_answers(running: RunningServer) -> None:
     before = _counters(running)["prefill_prompt_tokens_total"]
 
