@@ -34,7 +34,8 @@ class Workload(Frozen):
     isl: int = Field(ge=1)  # input tokens of each request
     osl: int = Field(ge=1)  # output tokens; `isl` and `osl` together fit `engine.max_model_len`
     request_count: int = Field(ge=1)  # requests measured; with `load_s` at most
-    # Seconds that the measured requests of a run should take: a short probe of the server says how many these are.
+    # Seconds that the measured requests of a run should take: a short probe of the server says how many these are. They
+    # take longer where these are fewer than quality.min_requests_per_slot demands.
     load_s: float | None = Field(default=None, gt=0)
     warmup_count: int = Field(default=0, ge=0)  # requests sent before and left out
     concurrency: int | None = Field(default=None, ge=1)  # requests in flight (closed loop), or sessions

@@ -169,7 +169,9 @@ def _measure(context: RunContext, run: PlannedRun, running: RunningServer, parti
             named = run.scenario.model.name, run.scenario.workload.adapters
             notes.found["adapters_like_base"] = adapters_like_base(running, *named)
     with notes.watch.stage("probe"):
-        job = sized(load_job(context, run, running, partial, seed), running, partial.parent)
+        job = sized(
+            load_job(context, run, running, partial, seed), running, partial.parent, context.night.suite.quality
+        )
     argv = driver.driver_argv(job, running)
     load = LoadRun(
         driver=run.scenario.workload.driver,

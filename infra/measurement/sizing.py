@@ -4,21 +4,24 @@ A slow computer sends fewer requests and takes as long. The later repeats of a n
 """
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.errors import LoadDriverError
 from bench.metrics import request_throughput_per_s
+from bench.suite.quality import Quality
 from bench.suite.scenario import Scenario
+from bench.suite.workload import Workload
 from infra.engines.server import RunningServer
 from infra.loadgen import driver
 from infra.reporting import no_progress
 
-PROBE_WAVES, WAVES = 1, 2  # requests of a probe, and at least of a run, for each one in flight
+PROBE_WAVES = 1  # requests of a probe for each one in flight
 
 
-def sized(job: driver.LoadJob, running: RunningServer, runs: Path) -> driver.LoadJob:
+def sized(job: driver.LoadJob, running: RunningServer, runs: Path, quality: Quality) -> driver.LoadJob:
     """The job with as many requests as take `load_s`, at most `request_count`; unchanged where the suite gives no time.
 
     `runs` is the folder of the scenario's runs on this machine: an earlier one was sized already.
@@ -26,14 +29,21 @@ def sized(job: driver.LoadJob, running: RunningServer, runs: Path) -> driver.Loa
     work = job.scenario.workload
     if work.load_s is None:
         return job
-    count = _earlier(runs) or _count(job.scenario, _rate_per_s(job, running))
+    count = _earlier(runs) or sized_count(work, _rate_per_s(job, running), quality.min_requests_per_slot)
     return replace(job, scenario=_with_count(job.scenario, count))
 
 
-def _count(scenario: Scenario, rate_per_s: float) -> int:
-    work = scenario.workload
-    least = min(WAVES * (work.concurrency or 1), work.request_count)
-    return max(least, min(work.request_count, round(rate_per_s * (work.load_s or 0.0))))
+def sized_count(work: Workload, rate_per_s: float, min_requests_per_slot: float) -> int:
+    """The requests that take `load_s`, at most `request_count`, where `rate_per_s` are answered.
+
+    A closed loop sends the same number in each slot, since slots without a request at the end would slow the whole, and
+    as many as the suite requires of one: with fewer, every run would be doubted.
+    """
+    fitting = rate_per_s * (work.load_s or 0.0)
+    slots = work.concurrency
+    if slots is None:
+        return max(1, min(work.request_count, round(fitting)))
+    return min(work.request_count, slots * max(round(fitting / slots), math.ceil(min_requests_per_slot)))
 
 
 def _rate_per_s(job: driver.LoadJob, running: RunningServer) -> float:

@@ -32,6 +32,7 @@ environment = {{ TRUTH_TTFT_MS = "20", TRUTH_ITL_MS = "10" }}
 
 [quality]
 min_duration_s = 0.1
+min_requests_per_slot = 2
 max_other_cpu_share = 1.0
 half_width_max = 0.99
 scenario_s = 60
