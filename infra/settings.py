@@ -44,6 +44,8 @@ class Settings(StorageSettings):
     # The only targets; also the only URLs with the key. None: this computer and every cloud.
     deployed_targets: Annotated[tuple[str, ...] | None, NoDecode] = None
     spread: bool = False  # give each machine of a deployed night to whichever worker takes it
+    machines_pool: str | None = None  # a work pool that runs these machines in the place of ours, as one of containers
+    machines_image: str | None = None  # of its containers; None: as the pool says
     deployed_suites: Path | None = None  # a folder of suites besides the checkout's
     service_port: int = Field(default=4200, ge=1, le=65535)  # of Prefect's server, where `nightbench up` starts it
     pages_port: int = Field(default=4280, ge=1, le=65535)  # of the pages that `nightbench up` serves

@@ -22,12 +22,12 @@ def reach(service: Service) -> "Iterator[SyncPrefectClient]":
         yield client
 
 
-def polled_at(client: "SyncPrefectClient", name: str | None = None) -> datetime | None:
-    """When a worker of our pool, or the one of this name, last polled for work; None if there is none."""
+def polled_at(client: "SyncPrefectClient", name: str | None = None, pool: str = POOL) -> datetime | None:
+    """When a worker of a pool, or the one of this name, last polled for work; None if there is none."""
     from prefect.exceptions import ObjectNotFound  # noqa: PLC0415
 
     try:
-        workers = client.read_workers_for_work_pool(POOL)
+        workers = client.read_workers_for_work_pool(pool)
     except ObjectNotFound:
         return None
     meant = [worker for worker in workers if name in {None, worker.name}]

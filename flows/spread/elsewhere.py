@@ -176,12 +176,13 @@ def _wait(client: SyncPrefectClient, run: FlowRun, patience_s: float) -> State[o
 
 def _look(client: SyncPrefectClient, run: UUID, pulse: Pulse, patience_s: float) -> State[object] | None:
     """The final state of a flow run; None while it lives, or waits for a worker."""
-    state = client.read_flow_run(run).state
+    known = client.read_flow_run(run)
+    state = known.state
     if state is None or state.is_final():
         return state
     if state.is_scheduled() or state.is_pending():
         pulse.pause(time.monotonic())
-        _require_worker(client, patience_s)
+        _require_worker(client, known.work_pool_name or POOL, patience_s)
     elif pulse.is_lost(newest_heartbeat(client, run), time.monotonic()):
         message = f"no heartbeat for {SILENCE_S:.0f} s: its computer, its process or its connection is gone"
         ended: State[object] = Cancelled(message=message) if state.is_cancelling() else Crashed(message=message)
@@ -189,11 +190,11 @@ def _look(client: SyncPrefectClient, run: UUID, pulse: Pulse, patience_s: float)
     return None
 
 
-def _require_worker(client: SyncPrefectClient, patience_s: float) -> None:
-    polled, longest = polled_at(client), timedelta(seconds=patience_s)
+def _require_worker(client: SyncPrefectClient, pool: str, patience_s: float) -> None:
+    polled, longest = polled_at(client, pool=pool), timedelta(seconds=patience_s)
     if polled is None or datetime.now(UTC) - polled > longest:
         raise LeaseError(
-            f"no worker of pool {POOL} has polled the server for {longest}: start one by `nightbench up`, or on "
+            f"no worker of pool {pool} has polled the server for {longest}: start one by `nightbench up`, or on "
             "another computer as docs/how-to/spread-a-night.md says"
         )
 

@@ -5,9 +5,12 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import prefect
 import pytest
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.actions import DeploymentUpdate, WorkPoolCreate
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
@@ -19,9 +22,12 @@ from bench.errors import BadRunsError, UsageError
 from flows.end_state import is_at_its_end
 from flows.nightly import nightly
 from flows.service.api import polled_at
+from flows.service.deployments import place_machines
 from flows.service.parts import WORKER
+from flows.service.parts import Service as NightService
 from flows.service.scheduled_nights import faults_of_nights, read_nights
 from infra.no_telemetry import QUIET
+from infra.settings import Settings
 from tests.flows.conftest import NightFixture
 from tests.flows.deployed import ROOT, begin, finish, state_of, working
 from tests.flows.serving import Service
@@ -254,3 +260,35 @@ def test_a_worker_on_another_computer_does_not_stand_for_the_one_of_this_service
     assert polled is not None
     assert polled > began
     assert polled_at(api, WORKER) is None
+
+
+def test_a_pool_of_containers_takes_the_machines_of_a_night_and_nothing_else(
+    api: SyncPrefectClient, api_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_MACHINES_POOL", "containers")
+    monkeypatch.setenv("NIGHTBENCH_MACHINES_IMAGE", "registry.example/team/nightbench:1")
+    service = NightService(Settings(data=tmp_path, service_port=int(api_url.split(":")[2].split("/", maxsplit=1)[0])))
+    before = api.read_deployment_by_name("machine-night/machine-night")
+    with pytest.raises(UsageError, match=r"has no such work pool: run `source .*/service/env` and `prefect work-pool"):
+        place_machines(service)
+
+    api.create_work_pool(WorkPoolCreate(name="containers", type="docker", base_job_template=template_of("docker")))
+    try:
+        place_machines(service)
+        placed = api.read_deployment_by_name("machine-night/machine-night")
+        assert (placed.work_pool_name, placed.work_queue_name) == ("containers", "machines")
+        assert placed.job_variables == {**before.job_variables, "image": "registry.example/team/nightbench:1"}
+        assert api.read_deployment_by_name("nightly/nightly").work_pool_name == "nightbench"
+    finally:
+        undone = DeploymentUpdate(
+            work_pool_name="nightbench", work_queue_name="machines", job_variables=before.job_variables
+        )
+        api.update_deployment(before.id, undone)
+        api.delete_work_pool("containers")
+
+
+def template_of(kind: str) -> dict[str, Any]:
+    """The job template of a pool of this type, as Prefect's server knows it without the package of its worker."""
+    known = Path(prefect.__file__).parent / "server/api/collections_data/views/aggregate-worker-metadata.json"
+    template: dict[str, Any] = json.loads(known.read_text())[f"prefect-{kind}"][kind]["default_base_job_configuration"]
+    return template
