@@ -120,7 +120,8 @@ def _held(
     if len(known) <= HOLDS_MIN:
         return None
     tolerance = np.asarray(own[1] + sum(logs[1] for logs in others))[known]
-    width = 2 * tolerance + _TOLERANCE_MIN
+    # What was computed is off by rounding at most; what was measured beside it may nearly agree in most rows.
+    width = 1.05 * tolerance + _TOLERANCE_MIN
     log_k = _most_agreed(apart[known], width)
     off = np.abs(apart[known] - log_k)
     holds = off <= width

@@ -128,3 +128,81 @@ def test_a_column_of_changes_is_no_measurement(tmp_path: Path) -> None:
     )
 
     assert "impossible_values" not in {code for _verdict, codes in judged(tmp_path, table, "a.md") for code in codes}
+
+
+FAST = "| Model | Precision | GPU | TP | Batch | ISL | OSL | {} |\n|---|---|---|---|---|---|---|---|\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## EAGLE-3 speculative decoding\n\n" + FAST.format("Output tok/s"),
+        "## Speed\n\nWith speculative decoding:\n\n" + FAST.format("Output tok/s"),
+        "## Speed\n\n" + FAST.format("EAGLE-3 output tok/s"),
+    ],
+)
+def test_a_page_may_say_above_its_table_that_a_step_gives_several_tokens(tmp_path: Path, text: str) -> None:
+    row = "| Llama-3.1-8B | fp16 | H100 SXM | 1 | 1 | 128 | 128 | 390 |\n"
+
+    assert judged(tmp_path, "## Speed\n\n" + FAST.format("Output tok/s") + row, "a.md")[0][0] == "rejected"
+    assert judged(tmp_path, text + row, "a.md")[0][0] != "rejected"
+
+
+@pytest.mark.parametrize("said", ["Prefix caching on", "Warm cache", "Cache hits", "LMCache", "Multi-turn chats"])
+def test_a_page_may_say_above_its_table_that_prompts_are_cached(tmp_path: Path, said: str) -> None:
+    table = FAST.format("Mean TTFT (ms)") + "| Llama-3.1-70B | fp8 | H100 SXM | 1 | 1 | 32768 | 128 | 180 |\n"
+
+    assert judged(tmp_path, f"## Speed\n\n{table}", "a.md")[0][1] == {"roofline_prefill"}
+    assert judged(tmp_path, f"## {said}\n\n{table}", "a.md")[0][1] == set()
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "codes"),
+    [
+        ("Quantization,dtype", "AWQ,float16", set()),
+        ("dtype,Quantization", "bfloat16,FP8", set()),
+        ("Quant,Data type", "Q4_K_M,f16", set()),
+        ("Quantization,dtype", "FP8,int4", {"label_conflict"}),
+        ("Weights Precision,dtype", "FP8,bf16", {"label_conflict"}),
+        ("Concurrency,Max concurrency", "8,64", set()),
+        ("Concurrency,Concurrent requests", "8,64", {"label_conflict"}),
+    ],
+)
+def test_a_setting_and_its_limit_or_its_way_to_compute_are_not_two_names_of_one(
+    tmp_path: Path, columns: str, cells: str, codes: set[str]
+) -> None:
+    ((_, found),) = judged(tmp_path, f"Model,{columns},tok/s\nLlama-3.1-8B,{cells},52\n")
+
+    assert found == codes
+
+
+def test_a_time_that_is_rounded_to_0_is_no_failure(tmp_path: Path) -> None:
+    rows = "Qwen2.5-0.5B,0.0,140\nQwen2.5-3B,0.1,31\n"
+
+    assert [codes for _, codes in judged(tmp_path, f"Model,TTFT (s),tok/s\n{rows}")] == [set(), set()]
+    ((_, found),) = judged(tmp_path, "Model,TTFT (s),tok/s\nQwen2.5-0.5B,0.0,0.0\n")
+    assert found == {"failed_not_zero"}
+
+
+@pytest.mark.parametrize(("header", "cells"), [("tok/s", "1.02k,0.13k,1.2k"), ("ktok/s", "1.02,0.13,1.2")])
+def test_thousands_are_as_coarse_as_they_are_printed(tmp_path: Path, header: str, cells: str) -> None:
+    columns = f"Input {header},Output {header},Total {header}"
+
+    ((_, found),) = judged(tmp_path, f"Model,{columns}\nLlama-3.1-8B,{cells}\n")
+
+    assert found == set()
+
+
+@pytest.mark.parametrize(("last", "codes"), [("Average,,2.88", set()), ("Average,,6.20", {"table_arithmetic"})])
+def test_a_mean_may_be_weighted_by_another_column(tmp_path: Path, last: str, codes: set[str]) -> None:
+    rows = "Chat,1000,2.1\nCode,100,8.4\nRAG,200,4.0\n"
+
+    *_, (_, found) = judged(tmp_path, f"Model,Requests,Mean TTFT (s)\n{rows}{last}\n")
+
+    assert found == codes
+
+
+def test_a_row_over_all_others_is_no_part_of_their_sum(tmp_path: Path) -> None:
+    rows = "Chat,10,510\nCode,20,310\nRAG,30,220\nOverall,60,290\nTotal,60,1040\n"
+
+    assert {code for _, codes in judged(tmp_path, f"Model,Requests,tok/s\n{rows}") for code in codes} == set()

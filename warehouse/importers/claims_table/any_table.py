@@ -4,6 +4,7 @@ One claim a row, or one for each GPU, precision or load that the header names. N
 not read is named with the name of ours that is nearest.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -177,8 +178,11 @@ class _Reading:
         for at, name in self.plan.twins.items():
             first = self.plan.columns[name]
             one, other = row.cells[first], row.cells[at]
-            if one and other and not _agree(name, one, other):
-                header = self.plan.table.header
+            header = self.plan.table.header
+            is_of_two = _is_limit(header[first]) != _is_limit(header[at]) or (
+                name == "precision" and _is_of_compute((header[first], one), (header[at], other))
+            )
+            if one and other and not is_of_two and not _agree(name, one, other):
                 pairs.append(Pair("label", one, other, f"columns {header[first]} / {header[at]}"))
         return tuple(pairs)
 
@@ -243,6 +247,23 @@ def _agree(name: str, one: str, other: str) -> bool:
     if first_number and second_number and None not in (first_number.number, second_number.number):
         return first_number.number == second_number.number
     return name not in {"tp", "pp", "gpu_count", "concurrency", "batch", "isl", "osl"} or one == other
+
+
+def _is_limit(header: str) -> bool:
+    """Whether a header is of the most that a setting may be: `Max concurrency` beside `Concurrency`."""
+    return bool(re.match(r"max(?:imum)?(?:\b|_)", header, re.IGNORECASE))
+
+
+def _is_of_compute(*columns: tuple[str, str]) -> bool:
+    """Whether, of two headers with their cells, one names a quantization and the other 16 bits to compute in.
+
+    `Quantization: AWQ` and `dtype: float16` are two options of one engine.
+    """
+    quantized = [bool(re.match(r"quant", header, re.IGNORECASE)) for header, _ in columns]
+    is_type = [
+        bool(re.search(r"d(?:ata[ _]?)?type", header, re.IGNORECASE)) and "16" in cell for header, cell in columns
+    ]
+    return quantized in ([True, False], [False, True]) and is_type == [not each for each in quantized]
 
 
 def _names_of(measure: Measure, row: Row) -> Iterator[str]:

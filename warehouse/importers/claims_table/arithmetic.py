@@ -8,6 +8,7 @@ import numpy as np
 
 from bench.audit.column_relations import APART_MIN, Column, Miss, misses_of_relations
 from bench.audit.evidence.rounding import half_unit
+from bench.metrics import Floats
 from warehouse.importers.claims_table.ratios import RATIO, misses_of_ratios
 from warehouse.importers.claims_table.vocabulary import column_of
 from warehouse.importers.parsing.printed import read_quantity
@@ -80,14 +81,15 @@ def _summaries(table: Table, columns: Sequence[Column], summaries: Sequence[int]
         word = next(cell for cell in table.rows[at].cells if cell).strip(" :*").lower()
         rows = [row for row in range(begin, at) if row not in summaries]
         misses, fits = [], 0
-        for column in columns:
+        for column in () if word == "overall" else columns:  # a sum of some columns and a mean of others
             parts, stated = column.values[rows], float(column.values[at])
             if len(parts) < 2 or not np.isfinite(parts).all() or not np.isfinite(stated):  # noqa: PLR2004 - of one, nothing
                 continue
             loose = float(column.halves[at]) + float(
                 column.halves[rows].sum() if "tot" in word or "sum" in word else column.halves[rows].max()
             )
-            near = min(_summed(word, parts), key=lambda each: abs(each[1] - stated))
+            weights = [each.values[rows] for each in columns if each is not column]
+            near = min(_summed(word, parts, weights), key=lambda each: abs(each[1] - stated))
             if abs(near[1] - stated) <= loose + 1e-9 * abs(stated):
                 fits += 1
             elif abs(near[1] - stated) > APART_MIN * abs(near[1]):
@@ -103,7 +105,8 @@ def _summaries(table: Table, columns: Sequence[Column], summaries: Sequence[int]
             begin = at + 1
 
 
-def _summed(word: str, parts: np.ndarray) -> list[tuple[str, float]]:
+def _summed(word: str, parts: Floats, weights: Sequence[Floats]) -> list[tuple[str, float]]:
+    """What a row of this word may state of these numbers; a mean may be weighted by a column of counts."""
     values = [float(part) for part in parts]
     if "tot" in word or "sum" in word:
         return [("sum", sum(values))]
@@ -112,6 +115,8 @@ def _summed(word: str, parts: np.ndarray) -> list[tuple[str, float]]:
     if word == "median":
         return [("median", median(values))]
     means = [("mean", fmean(values)), ("median", median(values))]
+    known = [each for each in weights if np.isfinite(each).all() and each.min() > 0 and (each % 1 == 0).all()]
+    means += [("weighted mean", float(np.average(parts, weights=each))) for each in known]
     if min(values) > 0:
         means += [("geometric mean", geometric_mean(values)), ("harmonic mean", harmonic_mean(values))]
     return means

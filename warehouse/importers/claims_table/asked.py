@@ -37,7 +37,11 @@ _SWITCHES = {
         r"\b(?:speculat\w*|spec[ _-]?dec\w*|eagle-?\d?\b|medusa\b|mtp\b|draft[ _-]?model|n-?gram\b|lookahead\b)",
         re.IGNORECASE,
     ),
-    "prefix_caching": re.compile(r"\bprefix[ _-]?cach\w*|\bcached? (?:prompt|prefix)\w*", re.IGNORECASE),
+    "prefix_caching": re.compile(
+        r"\bprefix[ _-]?cach\w*|\bcached? (?:prompt|prefix)\w*|\bwarm cache|\bcache[ _-]hits?\b|\blmcache\b"
+        r"|\bradix ?attention\b|\bmulti-?turn\b",
+        re.IGNORECASE,
+    ),
 }
 _OFF = FALSE | {"off", "none", "disabled", "w/o", "without", "-"}
 _OFF_BEFORE = re.compile(r"(?:\bno|\bnot|\bnon|\bwithout|\bw/o|\bdisabled?|\boff)[\s_:=-]+(?:\w+\s+)?$", re.IGNORECASE)

@@ -1,6 +1,7 @@
 """The numbers of one claim of a table, and what of its rows was not read."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -19,6 +20,8 @@ Row = Mapping[str, str]
 BARE = "median"  # what a latency without a statistic is, if another row does not state the median
 _WHOLE = COUNTS | {"printed_kv_cache_tokens"}
 _LIMITS = frozenset({"range", "below", "above"})
+_IN_THOUSANDS = re.compile(r"\d[kKMB](?![A-Za-z])")
+_COARSE = 1e-3  # as a share: from here on half a unit of the last digit is more than the identities of totals allow
 
 
 @dataclass
@@ -67,6 +70,8 @@ class Numbers:
             self._leave(row, "its unit is unknown, or is not that of its metric")
         elif quantity.number is None:
             self._put_bound(row, slot, (quantity.low, quantity.high))
+        elif number == 0 and slot.part == "latency" and "." in row["value"] and not zero_is_measured(slot.field):
+            self._leave(row, "it is rounded to 0")
         elif number == 0 and not zero_is_measured(slot.field):
             self._remark("failed_not_zero", place, f"{row['metric']} is 0 but must be positive")
         else:
@@ -74,7 +79,8 @@ class Numbers:
             name = slot.field if slot.part != "latency" or "." in slot.field else f"{slot.field}."
             self.parts[slot.part][name] = number * slot.scale
             self._add_interval(row, slot, quantity)
-            if quantity.qualifier == "about" and _is_bounded(slot):
+            is_rough = quantity.qualifier == "about" or _is_coarse(number, slot.scale, row["value"])
+            if is_rough and _is_bounded(slot):
                 self._put_bound(row, slot, _around(number))
 
     def _put_bound(self, row: Row, slot: Slot, ends: tuple[float | None, float | None]) -> None:
@@ -123,6 +129,12 @@ def _around(number: float) -> tuple[float, float]:
     exponent = Decimal(f"{number:.12g}").normalize().as_tuple().exponent
     half = 0.5 * 10.0**exponent if isinstance(exponent, int) else 0.0
     return number - half, number + half
+
+
+def _is_coarse(number: float, scale: float, text: str) -> bool:
+    """Whether a number stands in thousands, in its cell or its unit, and so has fewer digits than it seems to have."""
+    low, high = _around(number)
+    return bool(_IN_THOUSANDS.search(text) or scale > 1) and high - low > _COARSE * abs(number)
 
 
 def _printed(row: Row) -> str:

@@ -129,7 +129,7 @@ def _move_latency(rows: Iterable[Numbered], numbers: Numbers) -> None:
 
 def _words(rows: Iterable[Numbered], others: Iterable[NotRead]) -> str:
     """All that these rows say beside their numbers; a cell that denies its column stands right behind its name."""
-    names = ("model", "framework", "system", "notes", "metric")
+    names = ("model", "framework", "system", "notes", "metric", "url_or_title")
     cells = dict.fromkeys(row[name] for _, row in rows for name in names if row.get(name))
     return "; ".join((*cells, *(f"{each.name}: {each.value}" for each in others)))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from warehouse.importers.tables.table import Row, Table
 
 _SUMMARY = re.compile(
-    r"(?:grand |sub)?total|sum|average|avg|mean|geo(?:metric )?mean|median"
+    r"(?:grand |sub)?total|sum|average|avg|mean|geo(?:metric )?mean|median|overall"
     r"|std(?:\.| ?dev)?(?:iation)?|standard deviation",
     re.IGNORECASE,
 )
