@@ -72,8 +72,9 @@ def test_a_column_that_differs_where_a_relation_misses_explains_it(nodes: int, m
 
 
 def test_two_measurements_that_nearly_agree_are_no_arithmetic() -> None:
-    # Little's law: a concurrency is nearly the requests a second times their latency, for a load has a ramp and a drain.
-    load, rate = [1.0, 2, 4, 8, 16, 32, 64, 128, 256], [0.41, 0.91, 1.65, 3.27, 5.76, 13.29, 19.92, 33.22, 54.36]
+    # Little's law: a concurrency is nearly the requests a second times their latency; a load has a ramp and a drain.
+    load = [1.0, 2, 4, 8, 16, 32, 64, 128, 256]
+    rate = [0.41, 0.91, 1.65, 3.27, 5.76, 13.29, 19.92, 33.22, 54.36]
     latency = [2.38, 2.11, 2.20, 2.33, 2.64, 2.40, 3.07, 3.82, 4.49]
     tokens = [52.56, 117.0, 211.5, 418.98, 736.8, 1700.98, 2550.11, 4251.64, 6958.33]
 
