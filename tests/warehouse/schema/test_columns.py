@@ -12,7 +12,13 @@ from warehouse.load import LoadSummary, load_night
 from warehouse.schema.column import Column
 from warehouse.schema.columns import COLUMNS, TABLES, Table, outside_bounds
 from warehouse.schema.start_columns import START_COLUMNS
-from warehouse.schema.workload_columns import ANSWERS_ASKED, KV_OFFLOAD_ASKED, SPECULATION_ASKED, WORKLOAD_COLUMNS
+from warehouse.schema.workload_columns import (
+    ANSWERS_ASKED,
+    DISAGGREGATED_ASKED,
+    KV_OFFLOAD_ASKED,
+    SPECULATION_ASKED,
+    WORKLOAD_COLUMNS,
+)
 
 # Imports: tests/warehouse/test_imports.py. Scores and expectations: tests/warehouse/judging/. Searches:
 # ../test_searches.py. Searches for flags: ../rows/test_tuning_rows.py. Commands: ../rows/test_command_rows.py.
@@ -49,7 +55,8 @@ def test_every_declared_column_is_written_by_some_row(loaded: tuple[Path, LoadSu
     elsewhere |= {"within_slo_share", "goodput_per_s", "goodput_tok_per_s"}  # tests/warehouse/test_searches.py
     elsewhere |= {"repeats_ended_by", "half_width_max", "runs_s", "scenario_s"}  # tests/warehouse/test_added_repeats.py
     elsewhere |= {
-        column.name for column in (*ANSWERS_ASKED, *KV_OFFLOAD_ASKED, *SPECULATION_ASKED, *WORKLOAD_COLUMNS)
+        column.name
+        for column in (*ANSWERS_ASKED, *DISAGGREGATED_ASKED, *KV_OFFLOAD_ASKED, *SPECULATION_ASKED, *WORKLOAD_COLUMNS)
     }  # ../rows/test_workload_results.py
     elsewhere |= {rule.column for rule in NIGHT_RULES if rule.only_where in KINDS}
     elsewhere |= set(OF_SESSIONS)  # tests/warehouse/rows/test_session_results.py
