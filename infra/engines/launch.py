@@ -71,14 +71,14 @@ def launch(request: ServerRequest, port: int) -> Launched:
         # What hides GPUs from the engine counts, also where this process had it.
         environment = {name: whole[name] for name in VISIBLE if name in whole} | environment
     if scenario.engine.disaggregated is None:
-        commands = [_command(request, scenario, port)]
-        argv = commands[0].argv
+        servers = {"decode": _command(request, scenario, port)}
+        argv = servers["decode"].argv
     else:
-        argv, commands = _both(request, whole, port)
+        argv, servers = _both(request, whole, port)
     pid = detached.start_detached(argv, whole, pid_file, request.log)
-    names = tuple(one.container for one in commands if one.container is not None)
-    prefill = commands[1].argv if len(commands) > 1 else ()
-    return Launched(pid, pid_file, commands[0].argv, environment, names, prefill)
+    own, prefill = servers["decode"], servers.get("prefill")
+    names = tuple(one.container for one in (own, prefill) if one is not None and one.container is not None)
+    return Launched(pid, pid_file, own.argv, environment, names, () if prefill is None else prefill.argv)
 
 
 def _command(request: ServerRequest, scenario: Scenario, port: int) -> _Command:
@@ -94,20 +94,20 @@ def _command(request: ServerRequest, scenario: Scenario, port: int) -> _Command:
     return _Command(argv, started.name)
 
 
-def _both(request: ServerRequest, whole: Mapping[str, str], port: int) -> tuple[tuple[str, ...], list[_Command]]:
-    """The argv of the program that runs both servers behind a router, and the commands of decode and prefill."""
+def _both(request: ServerRequest, whole: Mapping[str, str], port: int) -> tuple[tuple[str, ...], dict[str, _Command]]:
+    """The argv of the program that runs both servers behind a router, and the commands of `prefill` and `decode`."""
     variable = HIP if HIP in whole else CUDA
     given = whole[variable].split(",") if variable in whole else None
     all_of_them = [str(at) for at in range(rank_count(request.scenario.engine))] if vendor() else []
     plan: dict[str, object] = {"port": port}
-    commands: list[_Command] = []
+    commands: dict[str, _Command] = {}
     for name, scenario in zip(ROLES, parts_of(request.scenario, given or all_of_them, variable), strict=True):
         own_port = free_port()
         command = _command(request, scenario, own_port)
         # In a container, a file has the variables.
         environment = {} if command.container else request.engine.module.environment(scenario)
         plan[name] = {"argv": command.argv, "port": own_port, "environment": environment}
-        commands.insert(0, command)
+        commands[name] = command
     plan["prefill_log"] = str(request.log.with_name(f"{request.log.stem}-prefill{request.log.suffix}"))
     program = str(Path(disaggregated_program.__file__).absolute())
     return (sys.executable, "-I", program, json.dumps(plan)), commands
