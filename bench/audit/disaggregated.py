@@ -1,17 +1,58 @@
-"""Whether an engine of two servers works as two: one computes the prompts, and their KV cache reaches the other."""
+"""Whether an engine of two servers works as two: one computes the prompts, and their KV cache reaches the other.
+
+The router's page of metrics has the counters of the decode server by their own names, those of the prefill server with
+`prefill_` before theirs, and its own with `router_`.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from bench import evidence_columns as ev
 from bench.audit.rules import Evidence
 from bench.engines.config import parse_flags
-from bench.engines.disaggregated import kv_transfer_of
 from bench.engines.vllm import block_tokens
 from bench.loadgen.report import LoadReport
 from bench.metrics import ratio
 from bench.record import RunRecord
+
+
+@dataclass(frozen=True)
+class KvTransfer:
+    """What the counters of router and servers show; None where one is not counted.
+
+    Times are means over the requests, in seconds. `prefill_s` lasts from a request to the end of its prefill, and
+    `handover_s` from there to the first token of the decode server: it has the transfer in it. `transfer_s` and
+    `transferred_bytes` are the connector's own, of NIXL only.
+    """
+
+    requests: float | None
+    prefill_prompt_tokens: float | None
+    received_tokens: float | None  # prompt tokens that the decode server did not compute
+    prefill_s: float | None
+    handover_s: float | None
+    transfer_s: float | None
+    transferred_bytes: float | None
+
+
+def kv_transfer_of(deltas: Mapping[str, float] | None) -> KvTransfer | None:
+    """What the counters show; None of an engine that is one server."""
+    if not deltas or "router_requests_total" not in deltas:
+        return None
+
+    def mean(name: str) -> float | None:
+        return ratio(deltas.get(f"{name}_sum"), deltas.get(f"{name}_count"))
+
+    return KvTransfer(
+        requests=deltas["router_requests_total"],
+        prefill_prompt_tokens=deltas.get("prefill_prompt_tokens_total"),
+        received_tokens=deltas.get("external_prefix_cache_hits_total"),
+        prefill_s=mean("router_prefill_seconds"),
+        handover_s=mean("router_handover_seconds"),
+        transfer_s=mean("nixl_xfer_time_seconds"),
+        transferred_bytes=deltas.get("nixl_bytes_transferred_sum"),
+    )
 
 
 def disaggregated_evidence(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Evidence:

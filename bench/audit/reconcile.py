@@ -6,8 +6,8 @@ import numpy as np
 
 from bench import evidence_columns as ev
 from bench.audit.cancelled import is_cancelled
+from bench.audit.disaggregated import kv_transfer_of
 from bench.audit.rules import Evidence
-from bench.engines.disaggregated import kv_transfer_of
 from bench.engines.kv_offload import kv_tier_of
 from bench.loadgen.report import LoadReport
 from bench.metrics import Requests, ratio
@@ -31,7 +31,8 @@ def server_counts(report: LoadReport, deltas: Mapping[str, float] | None) -> Evi
     finished = _ended(deltas, "stop", "length")
     # With its own caching off vLLM still asks the tier behind it.
     queried = deltas.get("prefix_cache_queries_total") or kv_tier_of(deltas).looked_up
-    hits = _hits(deltas)
+    # What a prefill server hands over, it computed for the same request: nothing was cached.
+    hits = _hits(deltas) if kv_transfer_of(deltas) is None else deltas.get("prefix_cache_hits_total")
     return {
         ev.SERVER_CLIENT_TOKENS_RATIO: ratio(served, output),
         ev.SERVER_CLIENT_PROMPT_RATIO: ratio(deltas.get("prompt_tokens_total"), prompt),
@@ -95,8 +96,6 @@ def _unplanned_hits(report: LoadReport, hits: float | None, queried: float | Non
 def _hits(deltas: Mapping[str, float]) -> float | None:
     """Tokens out of the device's prefix cache or the tier behind it; None where they are not counted."""
     hits = deltas.get("prefix_cache_hits_total")
-    if kv_transfer_of(deltas) is not None:
-        return hits  # what comes from the prefill server was computed there for this request
     return None if hits is None else hits + (kv_tier_of(deltas).hits or 0.0)
 
 
@@ -113,7 +112,5 @@ def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:
 
 def cached_diff(report: LoadReport, deltas: Mapping[str, float] | None) -> float | None:
     """Hits of the prefix cache and its tier by the server's counters, less those in its answers."""
-    hits, split = _hits(deltas or {}), kv_transfer_of(deltas)
-    # To an answer it is all one: the blocks were in a cache when it was begun.
-    received = 0.0 if split is None else split.received_tokens or 0.0
-    return None if hits is None or report.cached_tokens is None else hits + received - report.cached_tokens
+    hits = _hits(deltas or {})
+    return None if hits is None or report.cached_tokens is None else hits - report.cached_tokens

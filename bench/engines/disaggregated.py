@@ -1,17 +1,11 @@
-"""What each of the two servers of a disaggregated engine is started with, and what their counters show together.
-
-The router's page of metrics has the counters of the decode server by their own names, those of the prefill server with
-`prefill_` before theirs, and its own with `router_`.
-"""
+"""What each of the two servers of a disaggregated engine is started with."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.engines.config import parallel_sizes, parse_flags
 from bench.engines.used_gpus import CUDA, VISIBLE
-from bench.metrics import ratio
 from bench.suite.engine import Disaggregated, Engine
 from bench.suite.engine_changes import merge_flags
 from bench.suite.scenario import Scenario
@@ -21,24 +15,6 @@ ROLES = {"prefill": "kv_producer", "decode": "kv_consumer"}
 # Where each server of NIXL waits for the other's address; its ranks count upwards from there.
 NIXL_PORT = "VLLM_NIXL_SIDE_CHANNEL_PORT"
 NIXL_PORTS = {"prefill": 5600, "decode": 5700}
-
-
-@dataclass(frozen=True)
-class KvTransfer:
-    """What the counters of router and servers show; None where one is not counted.
-
-    Times are means over the requests, in seconds. `prefill_s` lasts from a request to the end of its prefill, and
-    `handover_s` from there to the first token of the decode server: it has the transfer in it. `transfer_s` and
-    `transferred_bytes` are the connector's own, of NIXL only.
-    """
-
-    requests: float | None
-    prefill_prompt_tokens: float | None
-    received_tokens: float | None  # prompt tokens that the decode server did not compute
-    prefill_s: float | None
-    handover_s: float | None
-    transfer_s: float | None
-    transferred_bytes: float | None
 
 
 def rank_count(engine: Engine) -> int:
@@ -95,22 +71,3 @@ def disaggregation_problem(engine: Engine) -> str | None:
         return f"{TRANSFER} is set by Nightbench: remove it, and use disaggregated.connector"
     hiding = [name for name in VISIBLE if name in engine.environment]
     return f"each server gets its own GPUs: remove {hiding[0]} from engine.environment" if hiding else None
-
-
-def kv_transfer_of(deltas: Mapping[str, float] | None) -> KvTransfer | None:
-    """What the counters show; None of an engine that is one server."""
-    if not deltas or "router_requests_total" not in deltas:
-        return None
-
-    def mean(name: str) -> float | None:
-        return ratio(deltas.get(f"{name}_sum"), deltas.get(f"{name}_count"))
-
-    return KvTransfer(
-        requests=deltas["router_requests_total"],
-        prefill_prompt_tokens=deltas.get("prefill_prompt_tokens_total"),
-        received_tokens=deltas.get("external_prefix_cache_hits_total"),
-        prefill_s=mean("router_prefill_seconds"),
-        handover_s=mean("router_handover_seconds"),
-        transfer_s=mean("nixl_xfer_time_seconds"),
-        transferred_bytes=deltas.get("nixl_bytes_transferred_sum"),
-    )

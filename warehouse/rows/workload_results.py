@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from bench.audit.cancelled import cancelled_of, overrun_share
-from bench.audit.disaggregated import kv_computed_again_share
+from bench.audit.disaggregated import kv_computed_again_share, kv_transfer_of
 from bench.audit.images import images_of
 from bench.audit.repetition import repetition_of
 from bench.engines.acceptance import acceptance_of
-from bench.engines.disaggregated import kv_transfer_of
 from bench.engines.kv_offload import kv_offload_of, kv_tier_of
 from bench.engines.speculation import POSITIONS, speculation_of
 from bench.loadgen.report import LoadReport
