@@ -163,3 +163,22 @@ def test_a_speedup_above_1_is_no_part_that_is_saved() -> None:
     rows = ["CUDA graph | 53 | 18.7 | ~4.8x", "Eager | 11 | ~91 | 1.0x"]
 
     assert _named("| Mode | tok/s (B=1) | ms/step | Speedup |", rows) == 0
+
+
+def test_a_setting_of_few_digits_is_not_what_a_ratio_is_made_of() -> None:
+    # 3 / 2 is 1.0 to 2.3 where both are rounded: that gives any of these.
+    rows = [
+        "2 | 1.2672x | 2321.55 tok/s | 74.77%",
+        "3 | 1.3124x | 2403.04 tok/s | 60.96%",
+        "4 | 1.3004x | 2381.77 tok/s | 50.50%",
+        "5 | 1.2156x | 2225.08 tok/s | 41.40%",
+    ]
+
+    assert _named("| Inference draft length | Speedup | PARD throughput | Acceptance |", rows) == 0
+
+
+@pytest.mark.parametrize(("name", "count"), [("Step 10-δ", 0), ("Δ", 1)])
+def test_a_letter_that_numbers_a_step_is_no_difference(name: str, count: int) -> None:
+    steps = ["Step 8 | 21 | 17000 | 400", "Step 9 | 28 | 900 | 100", f"{name} | 1.33x | 0.053x | 0.5x"]
+
+    assert _named("| Kernel | Load | TTFT | Rate |", steps) == count

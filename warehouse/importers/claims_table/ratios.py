@@ -20,7 +20,7 @@ from warehouse.importers.tables.table import Table
 
 RATIO = re.compile(
     r"speed[- _]?ups?|(?:\b|_)(?:vs|versus|ratios?|improvements?|faster|slower|gains?|uplift|delta|changes?"
-    r"|differences?|diff|scaling|relative|efficiency)(?:\b|_)|Δ|δ",  # `Duration` has no ratio
+    r"|differences?|diff|scaling|relative|efficiency)(?:\b|_)|(?<![\w-])[Δδ]",  # `Duration` has no ratio
     re.IGNORECASE,
 )
 _ROWS_MIN, _MATCHED_MIN = 3, 2
@@ -196,8 +196,9 @@ def _nearest(made: _MadeBy, forms: Sequence[_Form]) -> _Form | None:
 
 
 def _told(ratio: _Ratio, form: _Form, made: _MadeBy) -> int:
-    """How many rows fit that state a change; any form gives those that state none."""
-    return int((~made[form].off & (np.abs(ratio.stated - ratio.same(form)) > APART_MIN)).sum())
+    """How many rows fit that state a change larger than what rounding explains; any form gives the others."""
+    change = np.abs(ratio.stated - ratio.same(form))
+    return int((~made[form].off & (change > np.maximum(APART_MIN, made[form].near))).sum())
 
 
 def _named(ratio: _Ratio, made: _MadeBy) -> _Form | None:

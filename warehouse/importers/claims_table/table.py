@@ -119,10 +119,11 @@ def _claim(rows: list[Numbered], others: tuple[NotRead, ...], document: Document
 
 
 def _move_latency(rows: Iterable[Numbered], numbers: Numbers) -> None:
-    """Take the time of one batch or request for its latency: no count of requests makes it the duration of a run."""
+    """Take a time for that of one batch or request: neither a count of requests nor a load makes it that of a run."""
     said = numbers.parts["said"]
     names = " ".join(row["metric"].lower() for _, row in rows if _metric_key(row) == "said.duration_s")
-    is_of_one = "latency" in names or any(row["batch"] for _, row in rows)
+    is_loaded = any(row["concurrency"] or row["concurrency_or_batch"] for _, row in rows)
+    is_of_one = "latency" in names or any(row["batch"] for _, row in rows) or not is_loaded
     if is_of_one and "duration_s" in said and not _COUNTED & said.keys() and not any(r["num_prompts"] for _, r in rows):
         numbers.parts["latency"].setdefault("e2el.", said.pop("duration_s"))
 
