@@ -95,11 +95,11 @@ def _of_percentiles(table: Table, at: int, size: int) -> Planted:
 
 
 def _of_labels(table: Table, at: int, size: int) -> Planted:
-    """A precision said twice: the table's own, where it has one."""
+    """The precision of the weights said twice: the table's own, where it has one. A compute type is another thing."""
     stated = plan_of(table, {}).columns.get("precision")
-    labels = _add(table, "Weights Precision", ["FP8"] * size) if stated is None else table
+    labels = _add(table, "Quantization", ["FP8"] * size) if stated is None else table
     again = ["fp8"] * size if stated is None else [row.cells[stated] for row in table.rows]
-    return _with_column(labels, "Dtype", again, at, lambda own: "fp8" if "16" in own else "bf16")
+    return _with_column(labels, "Weights Precision", again, at, lambda own: "int4" if "8" in own else "fp8")
 
 
 def plants(table: Table) -> Iterator[tuple[str, Planted]]:

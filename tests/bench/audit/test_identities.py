@@ -317,11 +317,10 @@ def short(claim: Claim) -> Claim:
     return claim_of(run, has_series=claim.series is not None)
 
 
-def waves(count: int, osl: int) -> Mutation:
+def waves(count: int, osl: int, slots: int = 8) -> Mutation:
     """Few, long requests: so many for each slot."""
-    return lambda _claim: claim_of(
-        simulate(replace(load_of("Llama-3.3-70B", count=2, osl=osl), requests=8 * count)), has_series=False
-    )
+    load = load_of("Llama-3.3-70B", count=2, osl=osl, concurrency=slots)
+    return lambda _claim: claim_of(simulate(replace(load, requests=slots * count)), has_series=False)
 
 
 def overloaded(_claim: Claim) -> Claim:
@@ -524,6 +523,7 @@ CASES: tuple[tuple[str, Claim, Mutation, dict[str, str]], ...] = (
     ("preempted", RAW, serving(preemptions=3.0), {"preempted": "WARN"}),
     ("five waves", PLAIN, waves(5, 1000), {"too_few_prompts": "WARN"}),
     ("one wave", PLAIN, waves(1, 3500), {"too_few_prompts": "FAIL"}),
+    ("one request, alone", PLAIN, waves(1, 3500, slots=1), {"too_few_prompts": "WARN"}),
     (
         "a p99 of few",
         ONE_AT_A_TIME,

@@ -60,6 +60,18 @@ QUEUEING_RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        code="too_few_prompts",
+        column=ev.REQUESTS_ONE_AT_A_TIME,
+        family="statistics",
+        passing=(10.0, None),
+        tolerated=None,
+        sentence="{value:#request was|requests were} sent one at a time, which is a small sample",
+        origin=(
+            "InferenceX and MAD send ten requests a slot of concurrency; one slot has neither ramp nor drain, so fewer"
+            " requests are a small sample and only warn"
+        ),
+    ),
+    Rule(
         code="rate_not_offered",
         column=ev.RATE_SENT_SHARE,
         family="queueing",
