@@ -145,12 +145,12 @@ def _derivation_digest() -> str:
 def _question(name: str) -> str:
     template = files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
     of = COLUMNS[_TABLE_OF[name]] if name in _TABLE_OF else ()
-    return sql(template, withdrawable=[column.name for column in of if column.is_withdrawable], **_values())
+    return sql(template, columns=of, **_values())
 
 
 @cache
 def _values() -> dict[str, object]:
-    """What the templates of the views name, beside the columns of their table that may be withdrawn."""
+    """What the templates of the views name, beside the columns of their table."""
     return {
         "counts": _COUNTS,
         "dimensions": DIMENSIONS,
