@@ -1,7 +1,9 @@
-"""The file of views: a copy of the views over an empty lake, in which those over tables with rows are replaced.
+"""The file of views: a copy of the views over an empty lake, in which the rows of tables that have some are replaced.
 
 DuckDB takes two seconds to bind each view and to comment on each column. So the views over an empty lake are kept in
-the cache folder, under the digest of their SQL. Where that file cannot be used, the views are built one by one.
+the cache folder, under the digest of their SQL. The view of a table selects from a macro, which holds the paths of its
+files: a macro can be replaced without its view, which would lose its comments. Where that file cannot be used, the
+views are built one by one.
 """
 
 import hashlib
@@ -17,6 +19,7 @@ import duckdb
 from nights.durable import move_into_place, sync
 from nights.settings import storage_settings
 from warehouse.lake.bucket.filesystem import let_read
+from warehouse.schema.columns import TABLES
 from warehouse.sql import sql
 from warehouse.views import view_statements
 from warehouse.views.comments import comment_statements, comments
@@ -25,6 +28,7 @@ from warehouse.views.tables import LakePath
 STORAGE_VERSION = "v1.5.0"
 OUTDATED_S = 30 * 86400.0
 NO_LAKE = Path("/nonexistent")
+_VIEW, _MACRO = "CREATE VIEW {} AS ", "CREATE MACRO {}_rows() AS TABLE "
 _COLUMNS = """
 SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE database_name = 'built' AND NOT internal
 """
@@ -37,9 +41,18 @@ def kept_file(digest: str) -> Path:
 
 def views_over(lake: LakePath) -> tuple[str, tuple[str, ...]]:
     """The statements that make the views over this lake, after the digest that the last of these views holds."""
-    views = tuple(view_statements(lake))
+    statements = tuple(view_statements(lake))
+    views = (*_over_macros(statements), *statements[len(TABLES) :])
     digest = hashlib.sha256("\n".join((*views, comments())).encode()).hexdigest()
     return digest, (*views, sql("CREATE VIEW views_digest AS SELECT {{ digest }} AS sha256", digest=digest))
+
+
+def _over_macros(statements: tuple[str, ...]) -> Iterator[str]:
+    """The statements of the tables' views, each as a macro of its rows and a view that selects from it."""
+    for table, statement in zip(TABLES, statements, strict=False):
+        view, macro = _VIEW.format(table), _MACRO.format(table)
+        yield statement.replace(view, macro, 1)
+        yield view + sql("FROM {{ macro | name }}()", macro=f"{table}_rows")
 
 
 def write_views(path: Path, lake: LakePath, statements: tuple[str, ...]) -> None:
@@ -79,13 +92,18 @@ def _keep(path: Path, statements: tuple[str, ...]) -> None:
 
 
 def _adapted(path: Path, lake: LakePath, changed: list[str]) -> bool:
-    """Whether these views could be replaced: not if one has other columns now, as what selects from it has them too."""
+    """Whether these could be replaced: not if one has other columns now, as what selects from it has them too."""
     with _attached(path, lake) as connection:
         before = _columns(connection)
-        for sql in changed:
-            connection.execute(sql.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
-        _comment(connection)
-        return _columns(connection) == before
+        for statement in changed:
+            connection.execute(statement.replace("CREATE ", "CREATE OR REPLACE ", 1))
+        if any("CREATE VIEW" in statement for statement in changed):
+            _comment(connection)
+        tables = [table for table in TABLES if any(one.startswith(_MACRO.format(table)) for one in changed)]
+        given = [column for table in tables for column in _columns_of_rows(connection, table)]
+        return _columns(connection) == before and given == [
+            one for table in tables for one in before if one[0] == table
+        ]
 
 
 def _build(path: Path, lake: LakePath, statements: tuple[str, ...]) -> None:
@@ -112,6 +130,12 @@ def _attached(path: Path, lake: LakePath) -> Iterator[duckdb.DuckDBPyConnection]
 
 def _columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
     return [(view, column, kind) for view, column, kind, _comment in connection.execute(_COLUMNS).fetchall()]
+
+
+def _columns_of_rows(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str, str]]:
+    """Those that a table's macro gives: its view remembers the columns of the macro that was replaced."""
+    described = connection.execute(sql("DESCRIBE FROM {{ macro | name }}()", macro=f"{table}_rows")).fetchall()
+    return [(table, column, kind) for column, kind, *_ in described]
 
 
 def _comment(connection: duckdb.DuckDBPyConnection) -> None:

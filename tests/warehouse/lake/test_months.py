@@ -134,14 +134,14 @@ def test_months_of_an_older_version_are_read_by_name_and_written_again_by_the_ne
 
 def test_nights_beside_months_are_joined_by_name_only_where_one_lacks_a_column(data: Path) -> None:
     """To join by name parses each footer, in every question."""
-    view = "SELECT sql FROM duckdb_views() WHERE view_name = 'measurements'"
+    rows = "SELECT macro_definition FROM duckdb_functions() WHERE function_name = 'measurements_rows'"
     of_night = "SELECT count(run_id), count(host) FROM measurements WHERE night = ?"
     medians = "SELECT count(*) FROM nightly_medians WHERE night = ?"
-    ((today,),), ((count,),) = run_sql(data, view).rows, run_sql(data, medians, (LAST,)).rows
+    ((today,),), ((count,),) = run_sql(data, rows).rows, run_sql(data, medians, (LAST,)).rows
     file = partition(data / "lake", "measurements", LAST) / PART
     pq.write_table(pq.read_table(file, partitioning=None).drop_columns(["host"]).replace_schema_metadata(), file)
 
-    ((older,),) = run_sql(data, view).rows
+    ((older,),) = run_sql(data, rows).rows
 
     assert ("union_by_name" in today, "union_by_name" in older) == (False, True)
     assert run_sql(data, of_night, (LAST,)).rows == ((RUNS, 0),)

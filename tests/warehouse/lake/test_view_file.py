@@ -17,6 +17,7 @@ from warehouse.schema.columns import PARTITION, arrow_schema
 
 # The words of each view are sorted, since DuckDB prints the list of a REPLACE in any order.
 VIEWS = "SELECT view_name, list_sort(regexp_split_to_array(sql, '[ ,()]+')), comment FROM duckdb_views()"
+MACROS = "SELECT function_name, list_sort(regexp_split_to_array(macro_definition, '[ ,()]+')) FROM duckdb_functions()"
 COLUMNS = "SELECT table_name, column_index, column_name, data_type, comment FROM duckdb_columns()"
 
 
@@ -58,7 +59,8 @@ def write_rows(data: Path, rows: pa.Table) -> None:
 
 def views_of(path: Path) -> list[list[tuple[object, ...]]]:
     with duckdb.connect(path, read_only=True) as connection:
-        return [connection.execute(f"{sql} WHERE NOT internal ORDER BY ALL").fetchall() for sql in (VIEWS, COLUMNS)]
+        asked = (VIEWS, MACROS, COLUMNS)
+        return [connection.execute(f"{sql} WHERE NOT internal ORDER BY ALL").fetchall() for sql in asked]
 
 
 def test_another_data_folder_gets_a_copy(kept: Path, tmp_path: Path) -> None:
@@ -83,6 +85,7 @@ def test_a_copy_over_a_night_is_what_is_built_where_nothing_can_be_kept(
     assert marked(copied) == "copied"
     mark(copied, marked(tmp_path / DATABASE))
     assert views_of(copied) == views_of(tmp_path / DATABASE)
+    assert str(data) in str(views_of(copied)[1])
 
 
 def test_a_file_of_the_cache_that_is_broken_is_deleted_and_not_used(kept: Path, tmp_path: Path) -> None:
