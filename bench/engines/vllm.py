@@ -138,7 +138,7 @@ def find_failure(log: str) -> Failure | None:
 
 def kv_cache_tokens(log: str) -> int | None:
     """The KV cache's capacity in tokens, from the start-up log; None if the log lacks it."""
-    match = re.search(r"KV cache size: ([\d,]+) tokens", log)
+    match = re.search(r"KV cache size: (\d[\d,]*) tokens", log)
     return int(match[1].replace(",", "")) if match else None
 
 

@@ -13,7 +13,7 @@ from catalog.read import read_names
 from warehouse.importers.parsing.printed import printed_precision
 from warehouse.importers.statements.stated import Stated
 
-_INTEGER = r"([\d,]+)"
+_INTEGER = r"(\d[\d,]*)"
 _OF = r"[=:]\s*'?"
 # By engine: the line that only its log has, then fields with the pattern of their value.
 _ENGINE_LINES = {
@@ -36,7 +36,7 @@ _PRECISIONS = {
     "precision": re.compile(rf"\bquantization{_OF}([\w-]+)"),
     "kv_precision": re.compile(rf"\bkv_cache_dtype{_OF}([\w-]+)"),
 }
-_ROOM = re.compile(rf"Maximum concurrency for {_INTEGER} tokens per request: ([\d.]+)x")
+_ROOM = re.compile(rf"Maximum concurrency for {_INTEGER} tokens per request: (\d+(?:\.\d+)?)x")
 _PREEMPTED = re.compile(r"\bis preempted\b|\bPreempting\b|Retract(?:ed)? requests?", re.IGNORECASE)
 
 _NVIDIA_ROW = re.compile(r"^\|\s+\d+\s+(NVIDIA [\w ./-]+?|Tesla [\w-]+)\s+(?:On|Off)?\s*\|", re.MULTILINE)

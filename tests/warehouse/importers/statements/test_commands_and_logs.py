@@ -59,6 +59,12 @@ def test_a_log_states_what_ran_and_the_room_of_its_cache() -> None:
     assert (found["kv_max_concurrency"], found["preemptions"]) == (487.53, 1)
 
 
+def test_numbers_that_a_report_leaves_out_of_a_log_are_not_stated() -> None:
+    found = facts_of(logs("GPU KV cache size: , tokens\nMaximum concurrency for 8,192 tokens per request: ...x"))
+
+    assert found == {"engine": "vllm"}
+
+
 def test_a_log_of_sglang_states_its_arguments() -> None:
     found = facts_of(logs((ROOT_DATA / "sglang/start-two-gpus.log").read_text()))
 
