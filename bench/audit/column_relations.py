@@ -90,7 +90,8 @@ def _relations(target: Column, columns: Sequence[Column]) -> Iterator[_Relation]
             for powers in product((1, -1), repeat=count):
                 factors = tuple((each, power) for (each, _), power in zip(group, powers, strict=True))
                 relation = _held(target, factors, own, [logs for _, logs in group], tried)
-                if relation is not None and (count > 1 or not _is_same(relation)):
+                # Of two measurements that agree in all rows, no third number explains one better.
+                if relation is not None and (count > 1 or not relation.misses or not _is_same(relation)):
                     yield relation
 
 

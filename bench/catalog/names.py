@@ -155,6 +155,11 @@ class Names:
                 return found
         return None
 
+    def has_distilled(self, text: str) -> bool:
+        """Whether smaller models are distilled from the model of this name: a size beside it says which is meant."""
+        begin = (*_parts(_words(text.lower())), "distill")
+        return any(name[: len(begin)] == begin for name in self.models)
+
     def model_in(self, text: str) -> str | None:
         """The one model that a word of a longer text is the name of; None if there is none, or several.
 

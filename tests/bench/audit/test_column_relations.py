@@ -79,3 +79,9 @@ def test_two_measurements_that_nearly_agree_are_no_arithmetic() -> None:
     tokens = [52.56, 117.0, 211.5, 418.98, 736.8, 1700.98, 2550.11, 4251.64, 6958.33]
 
     assert _missed(concurrency=load, requests_per_s=rate, tokens_per_s=tokens, latency_s=latency) == []
+
+
+def test_of_two_measurements_that_agree_in_all_rows_no_score_explains_one() -> None:
+    mean = [88.7, 90.2, 60.1, 61.4, 31.3, 28.0, 27.2, 44.9]
+
+    assert _missed(mean=mean, p50=mean, score=[100, 100, 100, 100, 82.5, 97.3, 100, 100]) == []

@@ -194,6 +194,10 @@ def test_a_fact_of_a_gpu_is_held_against_the_catalogue(cell: str, said: str) -> 
             "|Model|Active parameters|\n|-|-|\n|Mixtral-8x7B|46.7B|\n",
             "Active parameters of Mixtral-8x7B is 46.7 B, and 12.9 B in the catalogue",
         ),
+        (
+            "|Model|Parameters|\n|-|-|\n|DeepSeek R1|7 B|\n|DeepSeek R1|685 B|\n|DeepSeek R1|900 B|\n",
+            "Parameters of DeepSeek-V3/R1 is 900 B, and 671.026 B in the catalogue",
+        ),
     ],
 )
 def test_a_table_of_facts_is_read_and_held_against_the_catalogue(table: str, said: str) -> None:

@@ -64,7 +64,7 @@ def _wrong(plan: Plan) -> Iterator[Miss]:
             if subject is None or stated is None:
                 continue
             own = _own(subject, fact)
-            if own is not None and not _is_same(stated, own, fact):
+            if own is not None and not _is_same(stated, own, fact) and not _is_of_distilled(row, stated, own, fact):
                 name = subject.gpu if isinstance(subject, Gpu) else subject.model
                 unit = f" {fact.unit}" if fact.unit else ""
                 yield Miss(down, at, f"{header} of {name} is {stated:g}{unit}, and {own:g}{unit} in the catalogue")
@@ -104,6 +104,11 @@ def _own(subject: Gpu | CatalogModel, fact: Fact) -> float | None:
     is_latent = isinstance(subject, CatalogModel) and subject.mla_kv_lora is not None
     value = None if is_latent and fact.column in _OF_HEADS else getattr(subject, fact.column)
     return None if value is None else float(value) / (1e9 if fact.unit == "B" else 1.0)
+
+
+def _is_of_distilled(row: Row, stated: float, own: float, fact: Fact) -> bool:
+    """Whether a smaller count of parameters is that of a model distilled from the one named: `DeepSeek R1 | 7 B`."""
+    return fact.unit == "B" and stated < own / 2 and any(map(read_names().has_distilled, row.cells[:2]))
 
 
 def _is_same(stated: float, own: float, fact: Fact) -> bool:
