@@ -23,7 +23,7 @@ class Soaked:
     seed: int
     ended: Mapping[str, int]
     kills: Mapping[str, int]
-    stopped: Mapping[str, int]  # parts that exited although nothing had killed them
+    stopped: Mapping[str, int]  # parts that `up` started again although nothing had killed them
     left: Sequence[str]
     inconsistent: Sequence[str]
     loaded: int
@@ -31,7 +31,7 @@ class Soaked:
 
     @property
     def is_good(self) -> bool:
-        """Whether every night has an end, nothing is left or exited, the warehouse is consistent, memory is flat."""
+        """Whether every night has an end, nothing is left or restarted, the warehouse is consistent, memory is flat."""
         is_flat = all((growth(lives) or 0.0) <= GROWTH_MAX_MIB for lives in self.memory.values())
         return is_flat and not any((self.ended.get(UNACCOUNTED), self.stopped, self.left, self.inconsistent))
 
@@ -59,7 +59,7 @@ place. At random times in the first half it kills the worker, the server, or the
 | killed | {_counts(found.kills)} |
 | nights by their last state | {_counts(found.ended)} |
 | nights without an end | {found.ended.get(UNACCOUNTED, 0)} |
-| parts of the service that exited by themselves | {_counts(found.stopped)} |
+| parts of the service that had to be started again without a kill | {_counts(found.stopped)} |
 | leases, machines, locks and processes left | {_listed(found.left)} |
 | nights in the warehouse | {found.loaded} |
 | nights whose rows are not those of their plan | {_listed(found.inconsistent)} |

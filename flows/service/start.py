@@ -39,7 +39,7 @@ def up(service: Service, say: Say, *, with_postgres: bool = False) -> list[str]:
         if with_postgres:
             _make_database(service, keeper, say)
         *served, worker = service.parts()
-        missing = [part for part in served if not _is_up(keeper, part)]
+        missing = [part for part in served if not is_up(keeper, part, say)]
         if not keeper.is_running(worker):
             missing.append(worker)
         for part in missing:
@@ -87,9 +87,14 @@ def _make_database(service: Service, keeper: Keeper, say: Say) -> None:
     say("Prefect's runs of before stay in its SQLite database and are shown no more; results are in the warehouse")
 
 
-def _is_up(keeper: Keeper, part: Part) -> bool:
-    """Whether a part runs and responds; one that is as busy as a first start gets its time."""
-    return keeper.is_running(part) and responds_in_time(part)
+def is_up(keeper: Keeper, part: Part, say: Say, patience_s: float = BUSY_S) -> bool:
+    """Whether a part runs and responds; says so of one that runs and has not answered for so long."""
+    if not keeper.is_running(part):
+        return False
+    if responds_in_time(part, patience_s):
+        return True
+    say(f"the {part.name} runs and has not answered for {patience_s:.0f} s: it is stopped and started again")
+    return False
 
 
 def down(service: Service, say: Say, *, stop_night: bool) -> list[str]:

@@ -21,8 +21,8 @@ from bench.errors import PortInUseError, UsageError
 from flows.service.busy_database import why_postgresql
 from flows.service.keepers import RUN, Detached, Systemd, end_left_worker, environment_file, unit_file
 from flows.service.pages import policy, serve
-from flows.service.parts import MARK, Service
-from flows.service.start import down, responds_in_time, up
+from flows.service.parts import MARK, Part, Service
+from flows.service.start import down, is_up, up
 from infra.processes.environment import ChildEnvironment
 from infra.processes.liveness import liveness_lock
 from infra.reporting import silent
@@ -34,6 +34,15 @@ from warehouse.report.page import write_report
 
 HOSTILE = 'a secret with a "quote", a $dollar, 100% and a \\'
 TRACE = "runs/night/profile-0123456789abcdef/0/rank0.pt.trace.json.gz"
+
+
+class Running(Detached):
+    """A keeper all of whose parts run."""
+
+    def is_running(self, part: Part) -> bool:
+        """Whether the part runs."""
+        del part
+        return True
 
 
 @pytest.fixture
@@ -219,6 +228,7 @@ def test_the_policy_allows_each_script_of_a_page_of_a_night(tmp_path: Path) -> N
 
 def test_a_part_that_answers_late_is_running_and_one_that_never_does_is_not(service: Service) -> None:
     answers = [503, 503, 200]
+    keeper = Running(service.folder)
 
     class Busy(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -232,7 +242,10 @@ def test_a_part_that_answers_late_is_running_and_one_that_never_does_is_not(serv
         threading.Thread(target=server.serve_forever, daemon=True).start()
         part = replace(next(iter(service.parts())), address=f"http://127.0.0.1:{server.server_port}", database=None)
 
-        assert responds_in_time(part)
+        said: list[str] = []
+        assert is_up(keeper, part, said.append)
+        assert said == []
         answers[:] = [503]
-        assert not responds_in_time(part, 0.5)
+        assert not is_up(keeper, part, said.append, 1.0)
+        assert said == ["the server runs and has not answered for 1 s: it is stopped and started again"]
         server.shutdown()
