@@ -12,7 +12,7 @@ from warehouse.importers.parsing.document import Document
 # Keys of a JSON object by which a reader knows the format; a test holds them against the twins of each.
 MARKS: Mapping[str, tuple[str, ...]] = {
     "vllm-serve": ("num_prompts", "duration", "completed", "request_throughput"),
-    "sglang-serve": ("dataset_name", "duration", "completed", "request_throughput"),
+    "sglang-serve": ("dataset_name", "duration", "completed", "output_throughput"),
     "vllm-throughput": ("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second"),
     "vllm-latency": ("avg_latency", "latencies", "percentiles"),
     "inferencex-agg": ("conc", "tput_per_gpu", "isl", "osl"),

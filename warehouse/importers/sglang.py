@@ -9,7 +9,7 @@ from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.fields import Fields
 from warehouse.importers.vllm.serve import serve_claim
 
-ALWAYS = ("dataset_name", "duration", "completed", "request_throughput")
+ALWAYS = ("dataset_name", "duration", "completed", "output_throughput")  # until 0.4 it wrote no rate of requests
 
 _RENAMED = {"concurrency": "mean concurrency"}
 

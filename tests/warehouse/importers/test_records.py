@@ -53,6 +53,16 @@ def test_two_fields_of_one_number_that_differ_are_named() -> None:
     assert any("streaming_metrics.ttft_percentiles.average" in alarm for alarm in found)
 
 
+def test_a_file_of_an_older_sglang_has_no_rate_of_requests() -> None:
+    record = _json("sglang-serve.jsonl")
+    text = json.dumps({name: value for name, value in record.items() if name != "request_throughput"})
+
+    (claim,) = claims_of("sglang.jsonl", text)
+
+    assert (claim.lineage.format, claim.said.completed) == ("sglang-serve", record["completed"])
+    assert claim.said.request_throughput_per_s is None
+
+
 def test_sglang_serving_is_read_without_a_number_of_prompts() -> None:
     (claim,) = claims_at(RECORDS / "sglang-serve.jsonl")
 
