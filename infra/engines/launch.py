@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.engines.disaggregated import ROLES, parts_of, rank_count
 from bench.engines.docker import container_argv
 from bench.engines.used_gpus import CUDA, HIP, VISIBLE
+from bench.errors import ServerStartError
 from bench.suite.scenario import Scenario
 from infra.engines import container, disaggregated_program
 from infra.engines.engine_at import EngineAt
@@ -97,11 +98,19 @@ def _command(request: ServerRequest, scenario: Scenario, port: int) -> _Command:
 def _both(request: ServerRequest, whole: Mapping[str, str], port: int) -> tuple[tuple[str, ...], dict[str, _Command]]:
     """The argv of the program that runs both servers behind a router, and the commands of `prefill` and `decode`."""
     variable = HIP if HIP in whole else CUDA
-    given = whole[variable].split(",") if variable in whole else None
-    all_of_them = [str(at) for at in range(rank_count(request.scenario.engine))] if vendor() else []
+    ranks = rank_count(request.scenario.engine)
+    if variable in whole:
+        gpus = [one for one in whole[variable].split(",") if one.strip()]  # an empty value hides all of them
+    else:
+        gpus = [str(at) for at in range(ranks)] if vendor() else []
+    if 0 < len(gpus) < ranks:
+        raise ServerStartError(
+            f"the prefill and the decode server need {ranks} GPUs, and {variable}={whole[variable]} shows fewer: name "
+            f"{ranks} there, or lower the parallel sizes of the two servers"
+        )
     plan: dict[str, object] = {"port": port}
     commands: dict[str, _Command] = {}
-    for name, scenario in zip(ROLES, parts_of(request.scenario, given or all_of_them, variable), strict=True):
+    for name, scenario in zip(ROLES, parts_of(request.scenario, gpus, variable), strict=True):
         own_port = free_port()
         command = _command(request, scenario, own_port)
         # In a container, a file has the variables.

@@ -200,3 +200,14 @@ def test_each_server_sees_its_own_gpus(what: ServerRequest, monkeypatch: pytest.
     assert len({found["VLLM_NIXL_SIDE_CHANNEL_PORT"] for found in seen.values()}) == 2
     server.stop(running)
     assert not psutil.pid_exists(running.pid or 0)
+
+
+def test_fewer_visible_gpus_than_both_servers_have_ranks_are_named(
+    what: ServerRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+
+    with pytest.raises(ServerStartError, match="need 2 GPUs, and CUDA_VISIBLE_DEVICES=2 shows fewer: name 2 there"):
+        server.bring_up(_request(what), quiet)
+
+    assert detached.marked(what.lease_id) == []
