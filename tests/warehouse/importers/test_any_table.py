@@ -293,3 +293,13 @@ def test_a_command_above_a_table_is_not_its_caption() -> None:
     (claim,) = claims_of("x.md", text)
 
     assert claim.asked.precision is None
+
+
+def test_a_second_header_row_belongs_to_the_header() -> None:
+    page = "# Speed\n|||RTX 4090|A100 80GB|\n|-|-|-|-|\n||Size|TPS|TPS|\n|Llama-3.1-8B|4.9 GB|130.12|111.7|\n"
+
+    claims = claims_of("x.md", page)
+
+    assert [(one.asked.gpu, one.said.unstated_throughput_tok_per_s) for one in claims] == [
+        *(("RTX 4090", 130.12), ("A100 80GB", 111.7))
+    ]

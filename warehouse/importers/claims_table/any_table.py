@@ -39,7 +39,7 @@ _MEASURES_MIN = 2
 
 def _recognises(document: Document) -> bool:
     try:
-        plans = [plan_of(table, document.mapped) for table in document.tables]
+        plans = [plan_of(as_meant(table), document.mapped) for table in document.tables]
     except UnreadableResultError:
         return False
     return any(

@@ -1,6 +1,7 @@
 """Cells of a table that are blank because the one above is meant, rows that sum up others, and decimal commas."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ _POINT = re.compile(r"\d\.\d{1,2}(?!\d)|\d\.\d{4,}")
 _WITH_COMMA = re.compile(r"\d[\d.]*,\d+")
 
 _WITH_RATIO = re.compile(r"([^()]*\d[^()]*?)\s*\(([-+\u2212]?\s?\d[\d.]*\s?(?:x|\u00d7|%))\)", re.IGNORECASE)
+_REPEATED_MIN = 2  # columns below one word of a second header
 _APART = " ratio"  # what is added to the header of a column for its ratios
 
 
@@ -37,14 +39,35 @@ def is_comparison(row: Row) -> bool:
 
 
 def as_meant(table: Table) -> Table:
-    """The table with its blanks filled, points for decimal commas, and ratios in brackets in columns of their own."""
-    return _with_ratios_apart(_with_points(_without_gaps(table)))
+    """The table with one header, blanks filled, points for decimal commas, and ratios in columns of their own."""
+    return _with_ratios_apart(_with_points(_without_gaps(_with_one_header(table))))
 
 
 def printed_column(table: Table, at: int) -> int:
     """Where a column stands in the table as it is printed: a ratio in brackets stands behind its number."""
     name = table.header[at].removesuffix(_APART)
     return table.header.index(name) if name != table.header[at] and name in table.header else at
+
+
+def _with_one_header(table: Table) -> Table:
+    """The table whose first row, if it repeats a word above columns of numbers (`TPS`, `TPS`), ends its header."""
+    first, others = next(iter(table.rows), None), table.rows[1:]
+    if first is None or any(map(str.isdigit, "".join(first.cells))):
+        return table
+    words = Counter(cell for at, cell in enumerate(first.cells) if cell and _has_numbers(others, at))
+    if not words or max(words.values()) < _REPEATED_MIN:
+        return table
+    # A column without a header is called by its number.
+    names = [
+        "" if re.fullmatch(r"column \d+", name) and cell else name
+        for name, cell in zip(table.header, first.cells, strict=True)
+    ]
+    header = [f"{name} {cell}".strip() for name, cell in zip(names, first.cells, strict=True)]
+    return replace(table, header=tuple(header), rows=others)
+
+
+def _has_numbers(rows: Sequence[Row], at: int) -> bool:
+    return 2 * sum(any(map(str.isdigit, row.cells[at])) for row in rows) > len(rows)
 
 
 def _with_ratios_apart(table: Table) -> Table:
