@@ -274,6 +274,7 @@ class Claim:
     outcome: Outcome = "measured"
     label: str = ""  # as a person would name the row
     repeat_of: str = ""  # equal for repeats of one measurement; empty: the file does not say
+    requests_per_slot_min: float | None = None  # as its suite asks
     half_width_max: float | None = None  # of the interval of its repeats, as its suite asks; a share
     core_speed_share: float | None = None  # of its host, during the load; 1: the fastest run of the night
     beside: str = ""  # what else its host did during the load, in words; empty: not watched

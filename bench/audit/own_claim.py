@@ -45,6 +45,7 @@ def claim_of(
         series=_series(report),
         label=f"{record.asked.name} #{record.repeat}",
         repeat_of=_repeated(record, row),
+        requests_per_slot_min=record.quality.min_requests_per_slot,
         half_width_max=record.quality.half_width_max,
         core_speed_share=row.get("core_speed_share"),
         beside=row.get("host_pressure") or "",

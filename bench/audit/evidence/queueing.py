@@ -108,14 +108,20 @@ def _cold_start(claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:
 
 
 def _prompts(claim: Claim) -> EvidenceByColumn:
-    """Requests over ten a slot; one slot has neither ramp nor drain, so its column never rejects."""
+    """Requests over those that its suite requires, else over ten a slot.
+
+    One slot has neither ramp nor drain, so without a suite its column never rejects.
+    """
     count, slots = claim.asked.request_count, claim.asked.concurrency or 0
     count = claim.said.completed if count is None else count
     if count is None:
         return {ev.REQUESTS_OVER_REQUIRED: MissingInput("the planned number of requests is unknown")}
-    if slots == 1:
+    required = claim.requests_per_slot_min
+    if slots == 1 and required is None:
         return {ev.REQUESTS_ONE_AT_A_TIME: Observed(float(count), f"{count} requests, one at a time")}
-    return {ev.REQUESTS_OVER_REQUIRED: Observed(count / (10 * slots), f"{count} requests for {slots} slots")}
+    return {
+        ev.REQUESTS_OVER_REQUIRED: Observed(count / ((required or 10) * slots), f"{count} requests for {slots} slots")
+    }
 
 
 def first_iteration(_claim: Claim, answered: SuccessfulRequests) -> EvidenceByColumn:

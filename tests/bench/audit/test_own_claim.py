@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import Observed
 from bench.audit.evidence.memory import memory_needs
 from bench.audit.evidence.roofline import roofline_shares
+from bench.audit.judge import row_evidence
 from bench.audit.own_claim import claim_of
 from bench.physics import Group, checkpoint_bytes, needed_gib
 from bench.record import RunRecord
@@ -202,3 +204,18 @@ def test_only_random_prompts_are_known_to_be_distinct() -> None:
     assert claim(run).asked.has_distinct_prompts is True
     run = run.model_copy(update={"asked": run.asked.model_copy(update={"workload": shared})})
     assert claim(run).asked.has_distinct_prompts is None
+
+
+def test_requests_of_one_slot_are_held_against_what_their_suite_requires() -> None:
+    run = record("hf:deepseek-ai/DeepSeek-V3", "NVIDIA H200")
+    alone = run.asked.workload.model_copy(update={"concurrency": 1, "request_count": 6})
+    asked = run.asked.model_copy(update={"workload": alone})
+    quality = run.quality.model_copy(update={"min_requests_per_slot": 2.0})
+    own = claim(run.model_copy(update={"asked": asked, "quality": quality}))
+
+    found = row_evidence(own, subject_of(own))
+
+    assert ev.REQUESTS_ONE_AT_A_TIME not in found
+    over_required = found[ev.REQUESTS_OVER_REQUIRED]
+    assert isinstance(over_required, Observed)
+    assert over_required.value == 3.0
