@@ -7,6 +7,7 @@ views are built one by one.
 """
 
 import hashlib
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ STORAGE_VERSION = "v1.5.0"
 OUTDATED_S = 30 * 86400.0
 NO_LAKE = Path("/nonexistent")
 _VIEW, _MACRO = "CREATE VIEW {} AS ", "CREATE MACRO {}_rows() AS TABLE "
+_CREATE = re.compile(r"CREATE (?=VIEW|MACRO)")
 _COLUMNS = """
 SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE database_name = 'built' AND NOT internal
 """
@@ -96,13 +98,11 @@ def _adapted(path: Path, lake: LakePath, changed: list[str]) -> bool:
     with _attached(path, lake) as connection:
         before = _columns(connection)
         for statement in changed:
-            connection.execute(statement.replace("CREATE ", "CREATE OR REPLACE ", 1))
-        if any("CREATE VIEW" in statement for statement in changed):
-            _comment(connection)
-        tables = [table for table in TABLES if any(one.startswith(_MACRO.format(table)) for one in changed)]
-        given = [column for table in tables for column in _columns_of_rows(connection, table)]
-        return _columns(connection) == before and given == [
-            one for table in tables for one in before if one[0] == table
+            connection.execute(_CREATE.sub("CREATE OR REPLACE ", statement, count=1))
+        _comment(connection)
+        of_macros = [one for table in TABLES for one in _columns_of_rows(connection, table)]
+        return _columns(connection) == before and of_macros == [
+            one for table in TABLES for one in before if one[0] == table
         ]
 
 
