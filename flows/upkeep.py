@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from prefect import flow, get_run_logger
+from prefect.artifacts import create_table_artifact
 
 from flows.deployed import is_deployed
 from flows.ending import end_prefects_thread_at_exit
@@ -11,7 +12,7 @@ from infra.loadgen.calibration import calibrate as measure_cells
 from infra.loadgen.calibration import cells, keep_table, table_of
 from infra.processes.machine_lock import MachineLock
 from infra.settings import Settings
-from tasks.artifacts import show_table
+from tasks.artifacts import table_rows
 from warehouse.lake.compact import compact_months
 from warehouse.site.write import write_site
 
@@ -33,8 +34,9 @@ def calibrate(streams: tuple[int, ...] = (1, 10, 100), ttft_ms: float = 200.0, i
         began = time.monotonic()
         table = table_of(tuple(measure_cells(cells(streams, ttft_ms, itl_ms), settings.cache, log.info)), began)
     keep_table(settings.data, table)
-    rows = [{name: getattr(point, name) for name in SHOWN} for point in table.points]
-    show_table("calibration", rows, f"Error of the load client, calibration {table.calibration_id}")
+    rows = table_rows([{name: getattr(point, name) for name in SHOWN} for point in table.points])
+    description = f"Error of the load client, calibration {table.calibration_id}"
+    create_table_artifact(rows, key="calibration", description=description)  # nothing is rented: the server can be slow
     return table.calibration_id
 
 

@@ -115,9 +115,13 @@ def show_results(settings: Settings, night: str, page: Path) -> None:
 
 
 def show_table(key: str, found: Sequence[Mapping[str, object]], description: str) -> None:
-    """Publish rows as a table of the flow run that calls this."""
-    rows = [{name: _shown(value) for name, value in row.items()} for row in found]
-    post(f"the {key}", partial(create_table_artifact, rows, key=key, description=description))
+    """Publish rows as a table of the flow run that calls this; a run that ends without waiting for it may lose it."""
+    post(f"the {key}", partial(create_table_artifact, table_rows(found), key=key, description=description))
+
+
+def table_rows(found: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Rows as a table shows them: numbers to three decimals, and everything else as text."""
+    return [{name: _shown(value) for name, value in row.items()} for row in found]
 
 
 def _with_last(row: dict[str, object], name: str) -> dict[str, object]:
