@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import httpx
 from prefect.client.orchestration import get_client
+from prefect.context import SettingsContext, get_settings_context
 from prefect.exceptions import PrefectException, PrefectHTTPStatusError
-from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, Settings
 
 LOG = logging.getLogger("nightbench")
 RETRY_S = 2.0
@@ -110,8 +111,22 @@ class ServerCalls:
 
 def _without_retries(call: Call) -> None:
     """Make a call once: Prefect's own client would repeat it for minutes, also when it is outdated."""
-    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):
+    own = get_settings_context()
+    with SettingsContext(profile=own.profile, settings=_MADE.without_retries(own.settings)):
         call()
+
+
+class _MadeSettings:
+    """The settings without retries, made once: it takes as long as ten calls, and a load is measured meanwhile."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Settings, Settings] | None = None
+
+    def without_retries(self, settings: Settings) -> Settings:
+        """These settings but for the retries of Prefect's client."""
+        if self._last is None or self._last[0] is not settings:
+            self._last = settings, settings.copy_with_update({PREFECT_CLIENT_MAX_RETRIES: 0})
+        return self._last[1]
 
 
 def _ask_version() -> None:
@@ -119,5 +134,6 @@ def _ask_version() -> None:
         client.api_version()
 
 
+_MADE = _MadeSettings()
 CALLS = ServerCalls()  # of this process, which has one server
 post, responds = CALLS.post, CALLS.responds

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 from prefect.exceptions import PrefectHTTPStatusError
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import PREFECT_API_URL, Settings, get_current_settings, temporary_settings
 
 from bench.night_progress import LoadProgress
 from tasks import artifacts
@@ -90,3 +90,20 @@ def test_what_a_server_refuses_is_not_repeated(calls: ServerCalls) -> None:
 
     assert calls.settle(PATIENCE_S)
     assert made == []
+
+
+def test_the_calls_of_a_run_share_settings_without_retries_and_those_of_another_run_have_their_own(
+    calls: ServerCalls,
+) -> None:
+    seen: list[Settings] = []
+    urls = ("http://one.example/api", "http://other.example/api")
+
+    for url in urls:
+        with temporary_settings({PREFECT_API_URL: url}):
+            for _ in range(2):
+                calls.post("the progress", lambda: seen.append(get_current_settings()))
+    assert calls.settle(PATIENCE_S)
+
+    assert [settings.api.url for settings in seen] == [url for url in urls for _ in range(2)]
+    assert {settings.client.max_retries for settings in seen} == {0}
+    assert (seen[0] is seen[1], seen[2] is seen[3]) == (True, True)  # to make them costs more than a call
