@@ -4,6 +4,7 @@ Manifests by tag and by digest, blobs behind a redirect as large registries serv
 the specification's form. What it is not told to have is MANIFEST_UNKNOWN or NAME_UNKNOWN.
 """
 
+import gzip
 import hashlib
 import json
 import threading
@@ -19,6 +20,7 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 CONFIG = "application/vnd.oci.image.config.v1+json"
+GZIP = b"\x1f\x8b"
 TOKEN = "anonymous-pull"  # noqa: S105 - of nobody
 
 
@@ -68,9 +70,16 @@ class RegistryEmulator:
         labels: dict[str, str],
         architecture: str = "amd64",
         layers: Sequence[bytes] = (),
+        environment: Sequence[str] = (),
     ) -> str:
-        """Let a tag name an image with these labels, of one platform; returns the digest of its index."""
-        config = self._store(CONFIG, {"architecture": architecture, "os": "linux", "config": {"Labels": labels}})
+        """Let a tag name an image with these labels, of one platform; returns the digest of its index.
+
+        A real docker can run it where each of its layers is a gzip archive of tar; `environment` is `NAME=value`.
+        """
+        contents = [gzip.decompress(layer) if layer.startswith(GZIP) else layer for layer in layers]
+        files = {"type": "layers", "diff_ids": [digest_of(content) for content in contents]}
+        run = {"Labels": labels, "Env": list(environment)}
+        config = self._store(CONFIG, {"architecture": architecture, "os": "linux", "config": run, "rootfs": files})
         stored = [self._keep(LAYER, layer) for layer in layers]
         image = {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": stored}
         manifest = self._store(MANIFEST, image)
@@ -103,6 +112,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's own name
         """Stay quiet: `requests` is the log."""
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def do_GET(self) -> None:
         registry = self.server.registry
@@ -138,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(404, "NAME_UNKNOWN", "repository name not known to registry")
         elif digest not in registry.stored:
             self._error(404, "MANIFEST_UNKNOWN", "manifest unknown")
-        elif registry.stored[digest][0] not in (self.headers.get("accept") or ""):
+        elif registry.stored[digest][0] not in ", ".join(self.headers.get_all("accept", ())):
             self._error(404, "MANIFEST_UNKNOWN", "OCI index found, but accept header does not support OCI indexes")
         else:
             media_type, content = registry.stored[digest]
@@ -188,6 +200,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         try:
-            self.wfile.write(content)
+            self.wfile.write(b"" if self.command == "HEAD" else content)
         except OSError:  # the client read as much as it takes
             self.close_connection = True

@@ -14,20 +14,16 @@ from bench.engines.by_name import ENGINES
 from bench.engines.docker import container_argv
 from bench.errors import EngineBuildError, LoadDriverError, NoSpaceError, ServerStartError
 from bench.loadgen.drivers.target import LoadTarget
-from bench.suite.engine import Disaggregated, Engine
+from bench.suite.engine import Disaggregated
 from bench.suite.machine import Machine
-from bench.suite.model import Model
-from bench.suite.scenario import Scenario
-from bench.suite.workload import Workload
 from infra.clouds.local import LocalCloud
 from infra.engines import container, image_pull, server, server_facts
 from infra.engines.install import ready_engine
-from infra.engines.launch import ServerRequest
 from infra.engines.server import RunningServer
 from infra.loadgen import driver
 from infra.processes import detached
-from infra.settings import Settings
 from tests.infra.benches import pid_of
+from tests.infra.container_requests import quiet, scenario, settings, what
 from tests.infra.docker import DIGEST, IMAGE, Docker
 from tests.infra.fake_tools import FakeTools, amd
 from tests.planted import SECRETS, found_below, found_in, plant
@@ -40,38 +36,6 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Docker]:
     monkeypatch.setattr(image_pull, "PAUSES_S", (0.01, 0.01, 0.01))
     yield fake
     detached.end(detached.marked(tmp_path.name), patience_s=0.1)
-
-
-def quiet(_line: str) -> None:
-    return None
-
-
-def settings(tmp_path: Path) -> Settings:
-    return Settings(cache=tmp_path / "cache")
-
-
-def scenario(**engine: object) -> Scenario:
-    return Scenario(
-        name="one",
-        machine=Machine(),
-        model=Model(name="small", source="generated:small?seed=0"),
-        engine=Engine(version="0.32.0", max_model_len=4096, install="container", image=IMAGE, **engine),  # type: ignore[arg-type] # any
-        workload=Workload(isl=8, osl=8, concurrency=1, request_count=1),
-    )
-
-
-def what(tmp_path: Path, asked: Scenario) -> ServerRequest:
-    (tmp_path / "machines" / tmp_path.name).mkdir(parents=True, exist_ok=True)
-    return ServerRequest(
-        engine=ready_engine(asked.engine, settings(tmp_path), quiet, is_rented=False),
-        scenario=asked,
-        model=tmp_path,
-        machine=tmp_path / "machines" / tmp_path.name,
-        log=tmp_path / "logs" / "server.log",
-        lease_id=tmp_path.name,
-        port=0,
-        ready_timeout_s=300.0,
-    )
 
 
 def test_an_image_is_pulled_once_and_reported(docker: Docker, tmp_path: Path) -> None:
