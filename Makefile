@@ -169,6 +169,8 @@ lock: $(STAMP)  ## renew the lock files in requirements/
 	    --no-emit-index-url --no-emit-find-links requirements/$$name.in \
 	    $$([ ! -e requirements/$$name.overrides.txt ] || echo --override requirements/$$name.overrides.txt) -o requirements/$$name.lock.txt; \
 	done
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-deps \
+	  --no-emit-index-url --no-emit-find-links requirements/docker_worker.in -o requirements/docker_worker.lock.txt
 	@echo "before you commit a lock: make && .venv/bin/pytest tests/flows/test_scheduled.py (what is scheduled starts)"
 
 clean:  ## delete .venv and the caches of the tools

@@ -1,5 +1,6 @@
 """What prefect.yaml deploys on a Prefect server, and workers, as on the computer that runs the nights."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import prefect
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.deployments import run_deployment
@@ -74,3 +76,10 @@ def finish(api: SyncPrefectClient, worker: Service, name: str, **parameters: obj
     worker.wait_until(lambda: state_of(api, run.id).is_final(), f"{name} is over")
     assert state_of(api, run.id).name == "Completed", worker.last_words()
     return run
+
+
+def template_of(kind: str) -> dict[str, Any]:
+    """The job template of a pool of this type, as Prefect's server knows it without the package of its worker."""
+    known = Path(prefect.__file__).parent / "server/api/collections_data/views/aggregate-worker-metadata.json"
+    template: dict[str, Any] = json.loads(known.read_text())[f"prefect-{kind}"][kind]["default_base_job_configuration"]
+    return template

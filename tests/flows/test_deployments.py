@@ -5,9 +5,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-import prefect
 import pytest
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import DeploymentUpdate, WorkPoolCreate
@@ -29,7 +27,7 @@ from flows.service.scheduled_nights import faults_of_nights, read_nights
 from infra.no_telemetry import QUIET
 from infra.settings import Settings
 from tests.flows.conftest import NightFixture
-from tests.flows.deployed import ROOT, begin, finish, state_of, working
+from tests.flows.deployed import ROOT, begin, finish, state_of, template_of, working
 from tests.flows.serving import Service
 from warehouse.lake.query import run_sql
 
@@ -285,10 +283,3 @@ def test_a_pool_of_containers_takes_the_machines_of_a_night_and_nothing_else(
         )
         api.update_deployment(before.id, undone)
         api.delete_work_pool("containers")
-
-
-def template_of(kind: str) -> dict[str, Any]:
-    """The job template of a pool of this type, as Prefect's server knows it without the package of its worker."""
-    known = Path(prefect.__file__).parent / "server/api/collections_data/views/aggregate-worker-metadata.json"
-    template: dict[str, Any] = json.loads(known.read_text())[f"prefect-{kind}"][kind]["default_base_job_configuration"]
-    return template

@@ -1,30 +1,37 @@
-"""One night over two machines, on two workers with a data folder each; one worker dies in the middle of a load."""
+"""One night over two machines: on two workers, of which one dies in the middle of a load, and in two containers."""
 
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import gettempdir
 
 import pytest
 from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Cancelling
 
 from bench.manifest import MANIFEST
 from flows.service import postgres
+from flows.service.deployments import place_machines
+from flows.service.parts import Service as NightService
 from infra.ledger.ledger import Ledger
 from infra.reporting import silent
+from infra.settings import Settings
 from infra.storage import store
 from infra.storage.store import PARTIAL
 from infra.storage.upload import read_uploads
 from tests.emulators.s3 import KEYS, Bucket
 from tests.flows.conftest import NightFixture, end_all
-from tests.flows.deployed import begin, deploy, state_of, working
+from tests.flows.deployed import ROOT, begin, deploy, state_of, template_of, working
 from tests.flows.postgres_folder import postgres_folder
 from tests.flows.renting import Account, renting
 from tests.flows.serving import PATIENCE_S, Service, environment, free_port, is_healthy, start
+from tests.infra.real_docker import docker, require_daemon
 from warehouse.lake.query import run_sql
 
 pytestmark = [pytest.mark.prefect, pytest.mark.matrix]
@@ -177,4 +184,81 @@ def test_a_night_that_is_cancelled_cancels_its_machines_on_both_computers(team: 
         assert state_of(api, run.id).name == "Cancelled"
         assert (first.stop(), second.stop()) == ([], [])
 
+    assert_nothing_is_left(team)
+
+
+POOL, IMAGE = "containers", "nightbench-tests:1"
+# Of the image of docs/how-to/spread-a-night.md only the variables: what it has installed is mounted from this computer.
+MOUNTED = ("/bin", "/etc", "/lib", "/lib64", "/usr", str(ROOT), sys.base_prefix)
+
+
+@pytest.fixture
+def docker_worker(tmp_path: Path) -> Path:
+    """A folder with the package of Prefect that has the worker of a docker pool."""
+    require_daemon()
+    folder, lock = tmp_path / "packages", ROOT / "requirements" / "docker_worker.lock.txt"
+    uv = str(Path(sys.executable).with_name("uv"))
+    argv = [uv, "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--target", str(folder), "-r", str(lock)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"uv cannot fetch it: {done.stderr[-300:]}")
+    return folder
+
+
+@pytest.fixture
+def image(docker_worker: Path, tmp_path: Path) -> Iterator[str]:
+    """An image without files, but with the folders that programs write to."""
+    del docker_worker
+    (tmp_path / "root" / "tmp").mkdir(parents=True)
+    archive = subprocess.run(["tar", "-C", tmp_path / "root", "-c", "."], capture_output=True, check=True).stdout
+    variables = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "NIGHTBENCH_HOME": str(ROOT)}
+    changes = [word for name, value in variables.items() for word in ("--change", f"ENV {name}={value}")]
+    subprocess.run(["docker", "import", *changes, "-", IMAGE], input=archive, check=True, stdout=subprocess.DEVNULL)
+    yield IMAGE
+    docker("rmi", "--force", IMAGE)
+
+
+def in_containers(team: Team, tmp_path: Path) -> WorkPoolCreate:
+    """The pool of the how-to, whose containers get what one of the second computer would have."""
+    template = template_of("docker")
+    ours = {name: value for name, value in team.second.environment.items() if name.startswith("NIGHTBENCH_")}
+    chosen = {
+        "image_pull_policy": "Never",
+        "network_mode": "host",
+        "auto_remove": True,
+        "volumes": [
+            *(f"{path}:{path}:ro" for path in MOUNTED),
+            *(f"{path}:{path}" for path in (gettempdir(), tmp_path)),  # the emulated cloud and the data folder
+        ],
+        "env": KEYS | ours,
+    }
+    for name, value in chosen.items():
+        template["variables"]["properties"][name]["default"] = value
+    return WorkPoolCreate(name=POOL, type="docker", base_job_template=template)
+
+
+def test_containers_of_a_docker_pool_run_the_machines_of_a_night(
+    team: Team, url: str, tmp_path: Path, docker_worker: Path, image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_MACHINES_POOL", POOL)
+    monkeypatch.setenv("NIGHTBENCH_MACHINES_IMAGE", image)
+    port = int(url.split(":")[2].split("/", maxsplit=1)[0])
+    home = tmp_path / "docker-worker"
+    home.mkdir()
+    with temporary_settings({PREFECT_API_URL: url}), get_client(sync_client=True) as api:
+        api.create_work_pool(in_containers(team, tmp_path))
+        place_machines(NightService(Settings(data=tmp_path, service_port=port)))
+        env = {**environment(home, url), "PYTHONPATH": str(docker_worker), "PREFECT_WORKER_QUERY_SECONDS": "2"}
+        worker = start(home, ["worker", "start", "--pool", POOL, "--limit", "2"], env)
+        with working(tmp_path / "worker-1", url, team.first.environment, "--limit", "1") as first:
+            run = begin("nightly/nightly", suite=str(team.first.suite), target="digitalocean")
+            wait_for_end(api, run.id, first)
+            ran = worker.log.read_text()
+            assert (first.stop(), worker.stop()) == ([], [])
+        assert parts_of(api) == ["COMPLETED", "COMPLETED"], ran
+
+    assert ran.count("created successfully") == 2
+    rows = run_sql(team.first.data, "SELECT DISTINCT outcome, machine FROM measurements").rows
+    assert sorted(map(tuple, rows)) == [("measured", "mi300x"), ("measured", "mi325x")]
+    assert docker("ps", "--all", "--quiet", "--filter", f"ancestor={image}").stdout == ""
     assert_nothing_is_left(team)
