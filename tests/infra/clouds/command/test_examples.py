@@ -3,6 +3,7 @@
 import getpass
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,11 +23,14 @@ from infra.ledger.ledger import Ledger
 from infra.processes.bounded_command import Limits
 from tests.emulators.command_cloud.account import SECONDS, write_script
 from tests.emulators.digitalocean import Emulator
+from tests.infra.clouds.command.real_slurm import KIND, NODE, PARTITION, cluster, job_names, require_slurm
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "how-to" / "clouds"
 SIZE = "s-2vcpu-4gb"
 # One line for each job: id|state|node|partition|name.
 SALLOC = """
+[ ! -e "$JOBS.other" ] || {
+  echo 'salloc: error: Job submit/allocate failed: Requested node configuration is not available' >&2; exit 1; }
 [ ! -e "$JOBS.busy" ] || { echo 'salloc: error: Unable to allocate resources: Requested nodes are busy' >&2; exit 1; }
 echo "$@" >> "$JOBS.asked"
 for one; do case $one in --job-name=*) name=${one#*=} ;; --partition=*) partition=${one#*=} ;; esac; done
@@ -46,9 +50,9 @@ mv "$JOBS.new" "$JOBS"
 """
 
 
-def cloud_of(example: str, folder: Path) -> CommandCloud:
+def cloud_of(example: str, folder: Path, seconds: float = SECONDS) -> CommandCloud:
     setup = CommandSetup(folder / "keys", lambda name, _keys: f"#cloud-config\n# {name}\n", settle_s=0.3)
-    return CommandCloud(Scripts(EXAMPLES / example, Limits(SECONDS, 1 << 20)), SystemClock(), setup)
+    return CommandCloud(Scripts(EXAMPLES / example, Limits(seconds, 1 << 20)), SystemClock(), setup)
 
 
 def take(cloud: CommandCloud, folder: Path, kind: str, region: str) -> Lease:
@@ -98,6 +102,45 @@ def test_the_slurm_example_shows_no_machine_as_gone_while_the_controller_is_down
 
     with pytest.raises(CloudError, match="list exited with 1: slurm_load_jobs error: Unable to contact"):
         cloud_of("slurm", tmp_path).find(str(lease.name))
+
+
+def test_the_slurm_example_refuses_what_no_node_of_the_partition_has(tmp_path: Path, jobs: Path) -> None:
+    Path(f"{jobs}.other").touch()
+
+    with pytest.raises(LeaseError, match=r"rent rented nothing \(request\): .*Requested node configuration"):
+        take(cloud_of("slurm", tmp_path), tmp_path, "h100", "gpu")
+
+
+@pytest.fixture
+def real_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cluster of the real Slurm, with one node, where somebody else's job waits for another time."""
+    require_slurm()
+    with cluster(tmp_path / "slurm") as configuration:
+        monkeypatch.setenv("SLURM_CONF", str(configuration))
+        later = ["sbatch", "--begin=now+1hour", "--job-name=train a|b", "--wrap=true", "--output=/dev/null"]
+        subprocess.run(later, check=True, stdout=subprocess.DEVNULL)
+        yield configuration
+
+
+@pytest.mark.matrix  # `make test` has it with fake commands
+def test_the_slurm_example_on_a_real_cluster_has_one_node_for_one_lease_and_cancels_it_alone(
+    tmp_path: Path, real_cluster: Path
+) -> None:
+    cloud = cloud_of("slurm", tmp_path, 60.0)  # the default: salloc waits 30 s for a node
+    with pytest.raises(LeaseError, match=r"rent rented nothing \(request\): .*Requested node configuration"):
+        take(cloud, tmp_path, "h100", "gpu")
+
+    lease = take(cloud, tmp_path, KIND, PARTITION)
+
+    assert lease.address == f"ssh:{getpass.getuser()}@{NODE}"
+    other = tmp_path / "other-night"
+    other.mkdir()
+    with pytest.raises(NoCapacityError, match="Connection timed out"):  # after the seconds of --immediate
+        take(cloud, other, KIND, PARTITION)
+    assert job_names(real_cluster) == ["train a|b", str(lease.name)]
+    assert release(cloud, tmp_path, lease).state == "released"
+    assert release(cloud, tmp_path, lease).state == "released"
+    assert job_names(real_cluster) == ["train a|b"]
 
 
 @pytest.fixture
