@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 
 from flows.upkeep import calibrate
@@ -26,9 +26,10 @@ def held_up() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("prefect_api", "house", "held_up")
-def test_a_calibration_is_shown_before_its_run_ends(api: SyncPrefectClient) -> None:
+def test_a_calibration_is_shown_before_its_run_ends() -> None:
     state = calibrate((1,), ttft_ms=20.0, itl_ms=5.0, return_state=True)
 
     of_this_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[state.state_details.flow_run_id]))
-    (table,) = api.read_artifacts(artifact_filter=of_this_run)
+    with get_client(sync_client=True) as api:
+        (table,) = api.read_artifacts(artifact_filter=of_this_run)
     assert [row["streams"] for row in json.loads(str(table.data))] == [1]

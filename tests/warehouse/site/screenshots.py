@@ -19,6 +19,9 @@ SIZES: Mapping[str, tuple[int, int]] = {"report.png": (1280, 1200), "report-narr
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=5000")
 
 
+PATIENCE_S = 480.0  # for a page, on a computer that is busy
+
+
 def chromium() -> str | None:
     """The browser's program; None where there is none."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -28,7 +31,7 @@ def photograph(page: Path, out: Path, size: tuple[int, int]) -> None:
     """Write the picture of a page as a window of this size shows it."""
     window = f"--window-size={size[0]},{size[1]}"
     argv = [str(chromium()), *FLAGS, window, f"--screenshot={out}", page.as_uri()]
-    subprocess.run(argv, check=True, capture_output=True, timeout=120)
+    subprocess.run(argv, check=True, capture_output=True, timeout=PATIENCE_S)
 
 
 def main() -> None:

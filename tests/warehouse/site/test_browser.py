@@ -16,7 +16,7 @@ import pytest
 from tests.pairs import IS_SOAK
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.site.conftest import Grown
-from tests.warehouse.site.screenshots import chromium
+from tests.warehouse.site.screenshots import PATIENCE_S, chromium
 from warehouse.report.page import write_report
 
 CHROMIUM = chromium()
@@ -84,7 +84,11 @@ def judged(page: Path) -> tuple[dict[str, Any], list[str]]:
     waits = ("--virtual-time-budget=20000", "--host-resolver-rules=MAP * ~NOTFOUND", "--dump-dom")
     try:
         done = subprocess.run(
-            [str(CHROMIUM), *flags, *waits, beside.as_uri()], check=True, capture_output=True, text=True, timeout=120
+            [str(CHROMIUM), *flags, *waits, beside.as_uri()],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
         )
     finally:
         beside.unlink()

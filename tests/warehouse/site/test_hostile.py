@@ -11,7 +11,7 @@ import pytest
 from flows.service.pages import serve
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, Told, write_night, write_run
-from tests.warehouse.site.screenshots import FLAGS, chromium
+from tests.warehouse.site.screenshots import FLAGS, PATIENCE_S, chromium
 from tests.warehouse.test_histories import PLAIN
 from warehouse.histories import import_history
 from warehouse.load import load_night
@@ -59,7 +59,7 @@ def address(hostile: Path) -> Iterator[str]:
 def has_run(url: str) -> bool:
     """Whether a script of a page's text ran in the browser."""
     argv = [str(CHROMIUM), *FLAGS, "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--dump-dom", url]
-    dom = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout
+    dom = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=PATIENCE_S).stdout
     assert "<body" in dom
     return "data-ran" in dom.partition(">")[0] + dom.partition("<html")[2].partition(">")[0]
 
