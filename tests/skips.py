@@ -24,6 +24,7 @@ ALLOWED = {
     "no pdftotext on PATH": "a package of the system; its output is read from a text in every clone",
     "no docker daemon responds here": "CI runs in a container itself; the fake docker has the same tests",
     "there is no Slurm here": "packages of the system, which CI does not have; the fake commands have the same test",
+    "no manager of systemd can be started here": "needs systemd and its control groups, as root",
     "no systemd-analyze on PATH": "a slim container has none",
     "mount namespaces cannot be made here": "needs user namespaces, which a container may forbid",
     "no disk of our own can be mounted here": "as above",

@@ -31,6 +31,7 @@ class AsDocumented:
     port: int
     pages_port: int
     settings: Mapping[str, str] = field(default_factory=dict)  # others of its user's
+    inside: tuple[str, ...] = ()  # what runs a command where this computer has a systemd; (): it has none
 
     @property
     def folder(self) -> Path:
@@ -63,7 +64,7 @@ class AsDocumented:
     def run(self, block: int, *more: str, exit_code: int = 0) -> str:
         """Run the commands of a block, and more, to their end; returns what they print."""
         text = "\n".join([blocks()[block], *more]).replace("data/service", str(self.folder))
-        argv = ["bash", "-euo", "pipefail", "-c", text]
+        argv = [*self.inside, "bash", "-euo", "pipefail", "-c", f"cd {ROOT}\n{text}"]
         env = self.environment()
         done = subprocess.run(argv, env=env, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert done.returncode == exit_code, done.stdout + done.stderr
@@ -96,10 +97,10 @@ class AsDocumented:
 
 @contextmanager
 def service(
-    home: Path, shared: Path | None, settings: Mapping[str, str] = MappingProxyType({})
+    home: Path, shared: Path | None, settings: Mapping[str, str] = MappingProxyType({}), inside: tuple[str, ...] = ()
 ) -> Iterator[AsDocumented]:
     """The page's service, and nothing of it after the block."""
-    made = AsDocumented(home, free_port(), free_port(), settings)
+    made = AsDocumented(home, free_port(), free_port(), settings, inside)
     migrated(made.folder / "prefect", shared)
     try:
         made.run(UP)

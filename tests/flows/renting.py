@@ -124,3 +124,13 @@ def renting(folder: Path, house: NightFixture, clock: Clock | None = None) -> It
         house.environment.update(settings)
         account.write_suite()
         yield account
+
+
+def is_under_load(account: Account) -> bool:
+    """Whether a machine measures: the engine and the load on it run there."""
+    return bool(list(account.droplets.folder.glob("*/home/**/.partial-*/load/progress.json")))
+
+
+def has_been_tidied(account: Account) -> bool:
+    """Whether the release and all that follows it is done: the lease's report is written, and then its key deleted."""
+    return not list((account.house.data / "keys").glob("*")) and not account.house.leftovers()

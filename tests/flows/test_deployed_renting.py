@@ -16,7 +16,7 @@ from bench.errors import SuiteError, UsageError
 from flows.nightly import nightly
 from tests.flows.conftest import make_house
 from tests.flows.deployed import begin, finish, state_of, working
-from tests.flows.renting import Account, renting
+from tests.flows.renting import Account, has_been_tidied, is_under_load, renting
 from tests.flows.serving import Service
 from tests.pairs import a_sample, matrix
 from tests.watchdogs import end_watchdogs
@@ -49,16 +49,6 @@ def has_asked(account: Account) -> bool:
 def has_a_machine(account: Account) -> bool:
     """Whether a machine is up, and was written down with its address."""
     return any(lease.address for lease in account.ledger().open_leases())
-
-
-def is_under_load(account: Account) -> bool:
-    """Whether a machine measures: the engine and the load on it run there."""
-    return bool(list(account.droplets.folder.glob("*/home/**/.partial-*/load/progress.json")))
-
-
-def has_been_tidied(account: Account) -> bool:
-    """Whether the release and all that follows it is done: the lease's report is written, and then its key deleted."""
-    return not list((account.house.data / "keys").glob("*")) and not account.house.leftovers()
 
 
 def begin_a_night(account: Account, worker: Service, until: Callable[[Account], bool]) -> UUID:
