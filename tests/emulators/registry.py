@@ -113,9 +113,6 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's own name
         """Stay quiet: `requests` is the log."""
 
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
     def do_GET(self) -> None:
         registry = self.server.registry
         asked = urlsplit(self.path)
@@ -200,6 +197,6 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         try:
-            self.wfile.write(b"" if self.command == "HEAD" else content)
+            self.wfile.write(content)
         except OSError:  # the client read as much as it takes
             self.close_connection = True

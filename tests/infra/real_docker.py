@@ -46,18 +46,17 @@ def push_engine(registry: RegistryEmulator) -> str:
 def _layer() -> bytes:
     """This Python with its standard library, the C libraries that it loads, and the program `vllm`."""
     python = Path(sys.executable).resolve()
-    script = f"#!{python} -u\n{(EMULATORS / 'truth_server.py').read_text('utf-8')}"
+    script = f"#!{python} -u\n".encode() + (EMULATORS / "truth_server.py").read_bytes()
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", dereference=True) as tar:
         for path in sorted({python, *_standard_library(), *_libraries(python)}):
             tar.add(path, arcname=str(path), recursive=False)
-        for name, text in (
-            ("vllm", script),
-            ("python3", f'#!{python}\nimport os, sys\nos.execv("{python}", sys.argv)\n'),
-        ):
-            entry = tarfile.TarInfo(f"usr/local/bin/{name}")
-            entry.size, entry.mode = len(text.encode()), 0o755
-            tar.addfile(entry, io.BytesIO(text.encode()))
+        engine = tarfile.TarInfo("usr/local/bin/vllm")
+        engine.size, engine.mode = len(script), 0o755
+        tar.addfile(engine, io.BytesIO(script))
+        link = tarfile.TarInfo("usr/local/bin/python3")
+        link.type, link.linkname = tarfile.SYMTYPE, str(python)
+        tar.addfile(link)
     return gzip.compress(content.getvalue(), compresslevel=1)
 
 

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import psutil
 import pytest
@@ -17,7 +18,8 @@ from infra.engines import container, server, server_facts
 from infra.engines.canary import CanaryRequest, run_canary
 from infra.engines.install import ready_engine
 from infra.processes import detached
-from infra.remote.cleanup import END_MARKED
+from infra.remote.cleanup import end_marked
+from infra.remote.host import Host
 from tests.emulators.registry import RegistryEmulator
 from tests.infra.benches import pid_of
 from tests.infra.container_requests import quiet, scenario, settings, what
@@ -138,14 +140,22 @@ def test_a_released_machine_keeps_no_container_of_a_killed_night(image: str, tmp
     assert not asked.machine.exists()
 
 
+class ThisComputer:
+    """A machine that is reached without SSH."""
+
+    def output_of(self, script: str, *, timeout_s: float) -> str:
+        return subprocess.run(
+            ["sh", "-c", script], capture_output=True, text=True, check=True, timeout=timeout_s
+        ).stdout
+
+
 def test_a_rented_machine_keeps_no_container_of_a_lease_and_every_other_one(image: str, tmp_path: Path) -> None:
     running = server.bring_up(what(tmp_path, scenario(image)), quiet)
-    script = END_MARKED.format(lease_id=tmp_path.name[:-1], mark="NIGHTBENCH_LEASE=none", tenths=10)
-    subprocess.run(["sh", "-c", script], check=True, timeout=PATIENCE_S)
+    machine = cast("Host", ThisComputer())
+    end_marked(machine, tmp_path.name[:-1])
     assert containers() == [running.container]
 
-    script = END_MARKED.format(lease_id=tmp_path.name, mark="NIGHTBENCH_LEASE=none", tenths=10)
-    subprocess.run(["sh", "-c", script], check=True, timeout=PATIENCE_S)
+    end_marked(machine, tmp_path.name)
 
     assert containers() == []
     server.stop(running)

@@ -203,9 +203,7 @@ def test_a_tracker_that_hangs_sends_too_much_or_is_gone_is_a_sentence_and_asked_
     github.is_hanging = True
     (hung,) = stands(settings, STALE, Event("data.stale/b", "act", "b"))
     github.is_hanging, github.fault = False, (200, b" " * 2000, {})
-    monkeypatch.setattr(
-        "infra.notices.tracker.ANSWER_S", 30.0
-    )  # the next two answer at once, or on a busy computer soon
+    monkeypatch.setattr("infra.notices.tracker.ANSWER_S", 30.0)  # the next two answer soon, on a busy computer too
     (large,) = stands(settings, STALE, Event("data.stale/b", "act", "b"))
     elsewhere = settings.model_copy(update={"tracker_url": "http://127.0.0.1:9/repos/a/b"})
     (gone,) = stands(elsewhere, STALE, Event("data.stale/c", "act", "c"))

@@ -17,8 +17,6 @@ from warehouse.demo.write import write_demo
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
 SIZES: Mapping[str, tuple[int, int]] = {"report.png": (1280, 1200), "report-narrow.png": (390, 1400)}
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=5000")
-
-
 PATIENCE_S = 480.0  # for a page, on a computer that is busy
 
 
