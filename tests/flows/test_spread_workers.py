@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
@@ -249,8 +249,10 @@ def test_containers_of_a_docker_pool_run_the_machines_of_a_night(
         api.create_work_pool(in_containers(team, tmp_path))
         place_machines(NightService(Settings(data=tmp_path, service_port=port)))
         env = {**environment(home, url), "PYTHONPATH": str(docker_worker), "PREFECT_WORKER_QUERY_SECONDS": "2"}
-        worker = start(home, ["worker", "start", "--pool", POOL, "--limit", "2"], env)
-        with working(tmp_path / "worker-1", url, team.first.environment, "--limit", "1") as first:
+        with ExitStack() as started:
+            worker = start(home, ["worker", "start", "--pool", POOL, "--limit", "2"], env)
+            started.callback(worker.stop)
+            first = started.enter_context(working(tmp_path / "worker-1", url, team.first.environment, "--limit", "1"))
             run = begin("nightly/nightly", suite=str(team.first.suite), target="digitalocean")
             wait_for_end(api, run.id, first)
             ran = worker.log.read_text()
