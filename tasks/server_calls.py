@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import httpx
 from prefect.client.orchestration import get_client
 from prefect.context import SettingsContext, get_settings_context
-from prefect.exceptions import PrefectException, PrefectHTTPStatusError
+from prefect.exceptions import PrefectHTTPStatusError
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, Settings
 
 LOG = logging.getLogger("nightbench")
@@ -94,8 +94,8 @@ class ServerCalls:
             LOG.warning("Prefect does not show %s: %s", one.what, error)
         except httpx.HTTPError as error:
             return self._lost(one, error)
-        except (PrefectException, RuntimeError) as error:  # RuntimeError: a client that its flow has closed
-            LOG.warning("Prefect does not show %s: %s", one.what, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, what follows must still be shown
+            LOG.warning("Prefect does not show %s: %s: %s", one.what, type(error).__name__, error)
         if self.is_lost:
             self.is_lost = False
             LOG.info("Prefect's server responds again")

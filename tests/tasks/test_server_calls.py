@@ -1,5 +1,6 @@
 """What a night shows in Prefect never holds the night up, whatever Prefect's server does."""
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -57,6 +58,17 @@ def test_progress_waits_for_no_server_and_only_its_newest_value_is_still_to_be_s
 def test_a_server_that_never_responds_is_not_waited_for(silent_server: str, calls: ServerCalls) -> None:
     with temporary_settings({PREFECT_API_URL: silent_server}):
         assert not calls.responds(0.1)
+    calls.post("nothing", lambda: None, "version")  # in its place, or a thread asks this port until the tests end
+
+
+def test_an_answer_that_is_not_prefects_ends_no_thread(calls: ServerCalls) -> None:
+    made: list[str] = []
+
+    calls.post("the plan", failing_once(json.JSONDecodeError("Expecting value", "<html>", 0), made))
+    calls.post("the results", lambda: made.append("second"))
+
+    assert calls.settle(PATIENCE_S)
+    assert made == ["second"]
 
 
 def failing_once(error: Exception, made: list[str]) -> Callable[[], None]:
