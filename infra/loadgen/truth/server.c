@@ -547,6 +547,7 @@ static void welcome(int listener) {
         streams[fd] = s;
         struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
         if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &e)) die("epoll_ctl");
+        receive(s); /* its request may have come before it was accepted, and nothing due later goes out before it */
     }
 }
 
@@ -562,13 +563,14 @@ static void serve(int listener) {
         int most = wait == 0 ? SOCKETS_WHEN_BUSY : 1024;
         int count = epoll_pwait2(epoll_fd, ready, most, &t, NULL);
         if (count < 0 && errno != EINTR) die("epoll_pwait2");
+        int64_t read_ns = now_ns(); /* what is due later waits: a request that came since may be due before it */
         for (int i = 0; i < count; i++) {
             int fd = ready[i].data.fd;
             if (fd == listener) { welcome(listener); continue; }
             if (streams[fd] && ready[i].events & EPOLLOUT) put_rest(streams[fd]);
             if (streams[fd] && ready[i].events & ~(uint32_t)EPOLLOUT) receive(streams[fd]);
         }
-        for (int i = 0; i < BURST && heap_count && heap[0]->due_ns <= now_ns(); i++) emit(heap[0]);
+        for (int i = 0; i < BURST && heap_count && heap[0]->due_ns <= read_ns; i++) emit(heap[0]);
     }
 }
 
