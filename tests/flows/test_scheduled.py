@@ -262,39 +262,48 @@ def test_a_run_that_crashed_before_it_had_begun_is_scheduled_again_once(api: Syn
 def test_up_reports_what_a_killed_worker_left_so_that_no_later_run_waits_for_it(
     computer: AsDocumented, api: SyncPrefectClient
 ) -> None:
-    reap = api.read_deployment_by_name("reap/reap")
-    api.pause_deployment(reap.id)  # its next run would find what is left here
-    busy = {StateType.RUNNING, StateType.PENDING}  # by type: a worker also names a pending run "Submitting"
-    computer.wait_until(lambda: busy.isdisjoint(run.state_type for run in runs_of(api, reap)), "no reap is under way")
-    computer.kill("worker")
-    deployment = api.create_deployment(api.create_flow_from_name("left"), name="left", paused=False)
-    taken, running, locked, of_others = (api.create_flow_run_from_deployment(deployment) for _ in range(4))
-    for run in (taken, running, locked, of_others):
-        api.set_flow_run_state(run.id, Pending() if run is taken else Running(), force=True)
-        api.update_flow_run_labels(run.id, {WORKER_LABEL: "another" if run is of_others else WORKER})
-    lock = computer.home / "data" / FOLDER / str(locked.id)
-    lock.parent.mkdir(exist_ok=True)
-    lock.touch()  # of a night, which the next reap would report with a message
+    with paused(computer, api, "reap/reap"):  # its next run would find what is left here
+        computer.kill("worker")
+        deployment = api.create_deployment(api.create_flow_from_name("left"), name="left", paused=False)
+        taken, running, locked, of_others = (api.create_flow_run_from_deployment(deployment) for _ in range(4))
+        for run in (taken, running, locked, of_others):
+            api.set_flow_run_state(run.id, Pending() if run is taken else Running(), force=True)
+            api.update_flow_run_labels(run.id, {WORKER_LABEL: "another" if run is of_others else WORKER})
+        lock = computer.home / "data" / FOLDER / str(locked.id)
+        lock.parent.mkdir(exist_ok=True)
+        lock.touch()  # of a night, which the next reap would report with a message
 
-    shown = computer.run(UP)
+        shown = computer.run(UP)
 
-    ended = [api.read_flow_run(run.id).state for run in (taken, running, locked, of_others)]
-    lock.unlink()
-    api.delete_deployment(deployment)
-    api.resume_deployment(reap.id)
+        ended = [api.read_flow_run(run.id).state for run in (taken, running, locked, of_others)]
+        lock.unlink()
+        api.delete_deployment(deployment)
     assert f"flow run {taken.name} was taken by a worker that was killed: it is scheduled again" in shown
     assert [state and state.type.value for state in ended] == ["SCHEDULED", "CRASHED", "RUNNING", "RUNNING"]
     assert ended[1] is not None
     assert ended[1].message == "its worker and its process were killed; it had planned no night"
 
 
+@contextmanager
+def paused(computer: AsDocumented, api: SyncPrefectClient, name: str) -> Iterator[None]:
+    """No run of the deployment is under way, and none begins by its schedule."""
+    deployment = api.read_deployment_by_name(name)
+    busy = {StateType.RUNNING, StateType.PENDING}  # by type: a worker also names a pending run "Submitting"
+    api.pause_deployment(deployment.id)
+    computer.wait_until(lambda: busy.isdisjoint(run.state_type for run in runs_of(api, deployment)), f"no {name} runs")
+    yield
+    api.resume_deployment(deployment.id)
+
+
 def test_what_a_check_finds_of_the_service_is_told_once(computer: AsDocumented, api: SyncPrefectClient) -> None:
     nightly = api.read_deployment_by_name("nightly/nightly")
     due = [datetime.now(UTC) - timedelta(hours=hours) for hours in (1, 28)]
 
+    # A check of the worker that has read an older state would write it to the same book.
     with telling(computer) as (found, mail):
-        left = found()  # of other tests, such as a schedule that is off
-        computer.kill("worker")
+        with paused(computer, api, "check/check"):
+            left = found()  # of other tests, such as a schedule that is off
+            computer.kill("worker")
         dead_worker = found()
         runs = [api.create_flow_run_from_deployment(nightly.id, state=Scheduled(scheduled_time=one)) for one in due]
         api.set_flow_run_state(runs[1].id, Completed(name="Skipped", message="late by 26 h"), force=True)
