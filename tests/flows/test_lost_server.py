@@ -16,7 +16,7 @@ from bench.closing import GOOD_VERDICTS
 from flows.dead_runs import report_dead_runs
 from flows.lost_server import run_to_its_end
 from tests.flows.conftest import NightFixture
-from tests.flows.serving import Service, free_port, is_healthy, migrated, start_server
+from tests.flows.serving import PATIENCE_S, Service, free_port, is_healthy, migrated, start_server
 from tests.pairs import matrix
 from warehouse.lake.query import run_sql
 
@@ -70,7 +70,7 @@ def test_a_night_whose_server_is_lost_while_it_measures_is_loaded_and_reported_a
     server.wait_until(lambda: bool(list(house.data.glob("runs/*/*/.partial-*/load/progress.json"))), "it measures")
 
     send(server, number)
-    out, err = process.communicate(timeout=200)
+    out, err = process.communicate(timeout=PATIENCE_S)
 
     outcomes = run_sql(house.data, "SELECT outcome FROM measurements").rows
     assert [outcome for (outcome,) in outcomes] == ["measured", "measured"], err
