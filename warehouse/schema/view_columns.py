@@ -39,6 +39,24 @@ _NIGHTS = (
     Column("last_night", "text", "last night with it"),
 )
 
+_OF_SETUP = (
+    Column("series", "text", "model, precision, GPUs, parallelism, scenario, engine and load client"),
+    Column("measured_at", "moment", "start of the lease's first run that counts"),
+    Column(
+        "others_share", "number", "CPU time that others took from the repeats that noise makes suspect", "share", low=0
+    ),
+    Column("driver", "text", "version of the GPU driver"),
+    Column("image", "text", "digest of the container image, else its name"),
+    Column("engine_version", "text", "version that the running server reported"),
+    Column("engine_commit", "text", "commit of the engine's image, else its build"),
+    Column("model_revision", "text", "revision of the weights, else their hash"),
+    Column("flags", "text", "hash of the engine's flags"),
+    Column("client_version", "text", "version of the load client"),
+    Column("arrivals", "text", "arrivals with their burstiness"),
+    Column("repeats", "text", "place of the repeats after a server start"),
+    Column("workload", "text", "prompts, lengths, concurrency and rate"),
+)
+
 
 def _key(dimension: str) -> Column:
     return Column(f"{dimension}_key", "text", f"hash of the columns of `dim_{dimension}`")
@@ -205,31 +223,14 @@ VIEW_COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("probes", "integer", "probes of the search", low=1),
         Column("requests", "integer", "requests of its probes", low=0),
     ),
+    "series_setups": _OF_SETUP,
     "series_nights": (
-        Column("series", "text", "model, precision, GPUs, parallelism, scenario, engine and load client"),
+        *_OF_SETUP,
         _METRIC,
-        Column("measured_at", "moment", "start of the lease's first run that counts"),
         Column("value", "number", "geometric mean of the lease's repeats that count, in the metric's unit"),
         Column("spread", "number", "standard deviation of their logarithms; 0.01 is 1 %"),
         Column("repeat_count", "integer", "repeats behind the value that count", low=1),
-        Column(
-            "others_share",
-            "number",
-            "CPU time that others took from the repeats that noise makes suspect",
-            "share",
-            low=0,
-        ),
         Column("control", "number", "mean logarithm of the control's throughput on the lease; NULL without a control"),
-        Column("driver", "text", "version of the GPU driver"),
-        Column("image", "text", "digest of the container image, else its name"),
-        Column("engine_version", "text", "version that the running server reported"),
-        Column("engine_commit", "text", "commit of the engine's image, else its build"),
-        Column("model_revision", "text", "revision of the weights, else their hash"),
-        Column("flags", "text", "hash of the engine's flags"),
-        Column("client_version", "text", "version of the load client"),
-        Column("arrivals", "text", "arrivals with their burstiness"),
-        Column("repeats", "text", "place of the repeats after a server start"),
-        Column("workload", "text", "prompts, lengths, concurrency and rate"),
     ),
     "published": _PUBLISHED,
     "beside_published": (

@@ -1,8 +1,8 @@
 """Compare our leases with one printed number, such as `published:2`: it has no noise of its own."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from bench.trends.series import Point, SeriesKey
 from bench.trends.sides import Compared, Lease, Pair, Refusal, judged, known, sample_of
 from warehouse.lake.query import run_sql
 from warehouse.trends.choose import choose_measured
+from warehouse.trends.leases import Setups, near, own_leases
 
 PREFIX = "published:"
 # A published metric: ours, and what its number is multiplied by; as in the view beside_published.
@@ -40,8 +41,8 @@ def is_published(text: str) -> bool:
     return text.startswith(PREFIX)
 
 
-def compare_published(data: Path, leases: Sequence[Lease], one: str, other: str) -> Compared:
-    """Compare the series of the measured side with the published number of the other.
+def compare_published(data: Path, setups: Setups, one: str, other: str) -> Compared:
+    """Compare the series of the measured side, of these setups, with the published number of the other.
 
     Raises UsageError where the number cannot be compared with any measurement, or the measured side matches nothing.
     """
@@ -49,18 +50,18 @@ def compare_published(data: Path, leases: Sequence[Lease], one: str, other: str)
         raise UsageError(f"{one} and {other} are both published: name a measured side, such as a night")
     text, side = (one, other) if is_published(one) else (other, one)
     row = _figure(data, text)
-    chosen = choose_measured(data, side, leases)
-    ours: dict[SeriesKey, list[Lease]] = defaultdict(list)
-    for lease in leases:
-        if lease.key.metric == METRICS[row["metric"]][0] and chosen.has(lease.facts):
-            ours[lease.key].append(lease)
+    chosen = choose_measured(data, side, [*setups.values()])
+    leases = own_leases(data, near(setups, [chosen]), [METRICS[row["metric"]][0]])
     pairs, refused = list[Pair](), list[Refusal]()
-    for key, found in sorted(ours.items(), key=lambda item: item[0].series):
+    for key, group in groupby(leases, key=lambda lease: lease.key):
+        series = list(group)
+        found = [lease for lease in series if chosen.has(lease.facts)]
+        if not found:
+            continue
         terms = "; ".join(_unequal(row, found[0].facts))
         if terms:
             refused.append(Refusal(key.series, terms, 1))
         else:
-            series = [lease for lease in leases if lease.key == key]
             pairs.append(_pair(found, series, _as_lease(text, row, key), is_first=text == one))
     return Compared(judged(pairs), tuple(refused))
 

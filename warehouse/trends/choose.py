@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.errors import UsageError
 from bench.trends.series import STACK_FIELDS
-from bench.trends.sides import Facts, Lease, Side
+from bench.trends.sides import Facts, Side
 from bench.wording import counted
 from warehouse.lake.query import ask
 
@@ -26,10 +26,10 @@ GROUP BY verdict ORDER BY verdict
 """
 
 
-def choose_measured(data: Path, text: str, leases: Sequence[Lease]) -> Side:
+def choose_measured(data: Path, text: str, facts: Sequence[Facts]) -> Side:
     """The side of a text, as `choose_side` finds it; where all its measurements are in doubt, the error says so."""
     try:
-        return choose_side(text, leases)
+        return choose_side(text, facts)
     except UsageError as error:
         why = _why_left_out(data, text)
         if why is None:
@@ -50,12 +50,11 @@ def _why_left_out(data: Path, text: str) -> str | None:
     return f"{text} has {total} in the warehouse and none counts ({verdicts}): {why}"
 
 
-def choose_side(text: str, leases: Sequence[Lease]) -> Side:
-    """The side of a text such as `0.12.0` or `gpu=MI300X,engine_version=0.12*`.
+def choose_side(text: str, facts: Sequence[Facts]) -> Side:
+    """The side of a text such as `0.12.0` or `gpu=MI300X,engine_version=0.12*`, where these are the facts known.
 
     Raises UsageError, with the nearest names, where it is ambiguous, has an unknown key or matches nothing.
     """
-    facts = [lease.facts for lease in leases]
     side = Side(text, _patterns(text) if "=" in text else {_key_of(text, facts): glob.escape(text)})
     if any(side.has(one) for one in facts):
         return side

@@ -15,7 +15,7 @@ from bench.trends.sides import ORDER, Compared, Lease, Pair, Side, compare_sides
 from bench.wording import counted
 from warehouse.trends.beside_published import compare_published, is_published
 from warehouse.trends.choose import choose_measured
-from warehouse.trends.leases import history_leases, own_leases
+from warehouse.trends.leases import history_leases, near, own_leases, own_setups
 from warehouse.trends.missing import Missing, missing_of
 
 NO_LOSS = "one lease says nothing of the noise between leases, so that no loss can be confirmed there"
@@ -73,15 +73,17 @@ def compare(data: Path, one: str, other: str) -> Comparison:
 
     Raises UsageError where a side matches nothing, or both are published numbers.
     """
-    leases = list(own_leases(data))
+    setups = own_setups(data)
+    facts, histories = [*setups.values()], list[Lease]()
     if is_published(one) or is_published(other):
-        return Comparison(one, other, compare_published(data, leases, one, other))
+        return Comparison(one, other, compare_published(data, setups, one, other))
     try:
-        sides = [choose_measured(data, text, leases) for text in (one, other)]
+        sides = [choose_measured(data, text, facts) for text in (one, other)]
     except UsageError:
-        leases += history_leases(data)
-        sides = [choose_measured(data, text, leases) for text in (one, other)]
-    return compare_chosen(data, leases, *sides)
+        histories += history_leases(data)
+        facts += [lease.facts for lease in histories]
+        sides = [choose_measured(data, text, facts) for text in (one, other)]
+    return compare_chosen(data, [*own_leases(data, near(setups, sides)), *histories], *sides)
 
 
 def compare_chosen(data: Path, leases: Sequence[Lease], one: Side, other: Side) -> Comparison:

@@ -1,18 +1,18 @@
 """Each value of each series with what is known of its lease: our own nights, and imported histories."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from bench.trends.difference import Repeats
 from bench.trends.series import STACK_FIELDS, Point, SeriesKey, lower_is_better
-from bench.trends.sides import TAG, Lease
+from bench.trends.sides import TAG, Facts, Lease, Side
 from warehouse.lake.query import ask
 from warehouse.sql import sql
 from warehouse.trends.history_series import history_series
 from warehouse.trends.own_series import SOURCE
 
-_OWN = """
+_SETUPS = """
 WITH facts AS (
     SELECT night, scenario_id, lease_id,
         any_value(suite) AS suite, any_value(model) AS model, any_value("precision") AS "precision",
@@ -28,30 +28,63 @@ WITH facts AS (
         CASE WHEN bool_or(coalesce(is_only_noisy, false)) THEN 'noise alone' END AS doubted_for
     FROM counted GROUP BY ALL
 )
-SELECT series, metric, measured_at, value, spread, repeat_count, {{ stack | name }}, facts.*
-FROM series_nights
-JOIN facts ON facts.night = series_nights.night AND facts.scenario_id = series_nights.scenario_id
-    AND facts.lease_id IS NOT DISTINCT FROM series_nights.lease_id
-WHERE ($1 IS NULL OR measured_at >= $1) AND ($2 IS NULL OR list_contains($2, metric))
-ORDER BY series, metric, measured_at
+SELECT series, {{ stack | name }}, facts.*
+FROM series_setups
+JOIN facts ON facts.night = series_setups.night AND facts.scenario_id = series_setups.scenario_id
+    AND facts.lease_id IS NOT DISTINCT FROM series_setups.lease_id
+WHERE $1 IS NULL OR measured_at >= $1
 """
-_NOT_FACTS = frozenset({"series", "metric", "measured_at", "value", "spread", "repeat_count"})
+_OWN = """
+SELECT series, metric, night, scenario_id, lease_id, measured_at, value, spread, repeat_count
+FROM series_nights
+WHERE night IN ({{ nights | rows }}) AND ($1 IS NULL OR list_contains($1, metric))
+ORDER BY series, metric, measured_at, night, lease_id
+"""
+_IDS = ("night", "scenario_id", "lease_id")
+NEAR = 60  # nights of a series, before and after those compared, that say how its leases differ
+
+Setups = Mapping[
+    tuple[str | None, ...], Facts
+]  # what is known of a scenario on a lease, by its night, scenario and lease
 
 
-def own_leases(data: Path, since: datetime | None = None, metrics: Sequence[str] | None = None) -> Iterator[Lease]:
-    """The leases of our measurements that count: all of them, or those since a time and of these metrics."""
-    asked = (since, None if metrics is None else list(metrics))
-    for row in ask(data, sql(_OWN, stack=STACK_FIELDS), asked).dicts():
-        facts = {name: str(value) for name, value in row.items() if value is not None and name not in _NOT_FACTS}
-        facts |= _tags(facts["scenario"]) | {"source": SOURCE}
+def own_setups(data: Path, since: datetime | None = None) -> Setups:
+    """What is known of each scenario of ours on each lease that counts: of all, or of those since a time."""
+    setups: dict[tuple[str | None, ...], Facts] = {}
+    for row in ask(data, sql(_SETUPS, stack=STACK_FIELDS), (since,)).dicts():
+        facts = {name: str(value) for name, value in row.items() if value is not None}
+        setups[tuple(row[name] for name in _IDS)] = facts | _tags(facts["scenario"]) | {"source": SOURCE}
+    return setups
+
+
+def near(setups: Setups, sides: Sequence[Side]) -> Setups:
+    """The setups of these sides, and those of the same series within NEAR nights: older ones hardly count as noise."""
+    chosen = [facts for facts in setups.values() if any(side.has(facts) for side in sides)]
+    series = {facts["series"] for facts in chosen}
+    same = {ids: facts for ids, facts in setups.items() if facts["series"] in series}
+    place = {night: at for at, night in enumerate(sorted({facts["night"] for facts in same.values()}))}
+    read = {at + by for at in {place[facts["night"]] for facts in chosen} for by in range(-NEAR, NEAR + 1)}
+    return {ids: facts for ids, facts in same.items() if place[facts["night"]] in read}
+
+
+def own_leases(data: Path, setups: Setups, metrics: Sequence[str] | None = None) -> Iterator[Lease]:
+    """The values of these setups, of all metrics or of these."""
+    if not setups:
+        return
+    nights = [(night,) for night in sorted({facts["night"] for facts in setups.values()})]
+    asked = (None if metrics is None else list(metrics),)
+    for series, metric, *ids, measured_at, value, spread, count in ask(data, sql(_OWN, nights=nights), asked).rows:
+        facts = setups.get(tuple(ids))
+        if facts is None:
+            continue
         stack = {name: facts[name] for name in STACK_FIELDS if name in facts}
         yield Lease(
-            name=f"{row['night']} {row['lease_id']}",
-            key=SeriesKey(SOURCE, row["series"], row["metric"]),
-            point=Point(row["night"], row["measured_at"], row["value"], row["spread"], stack=stack),
-            repeats=Repeats(row["spread"], row["repeat_count"]),
+            name=f"{facts['night']} {facts.get('lease_id')}",
+            key=SeriesKey(SOURCE, series, metric),
+            point=Point(facts["night"], measured_at, value, spread, stack=stack),
+            repeats=Repeats(spread, count),
             facts=facts,
-            is_lower_better=lower_is_better(row["metric"], None),
+            is_lower_better=lower_is_better(metric, None),
         )
 
 

@@ -12,7 +12,7 @@ from bench.trends.sides import Lease, Side, compare_sides
 from warehouse.lake.query import ask
 from warehouse.sql import sql
 from warehouse.trends.compare import Comparison
-from warehouse.trends.leases import history_leases, own_leases
+from warehouse.trends.leases import history_leases, own_leases, own_setups
 from warehouse.trends.own_series import SOURCE
 
 # What a reader of a release asks for first; `nightbench compare` has every metric.
@@ -97,5 +97,5 @@ def _versions(data: Path) -> Iterator[_Versions]:
 def _leases(data: Path, found: list[_Versions]) -> Iterator[Lease]:
     """The leases of these engines; a source without two versions is not read."""
     own = [versions.since for versions in found if versions.source == SOURCE]
-    mine = own_leases(data, min(own), METRICS) if own else ()
+    mine = own_leases(data, own_setups(data, min(own)), METRICS) if own else ()
     return chain(mine, history_leases(data) if len(own) < len(found) else ())

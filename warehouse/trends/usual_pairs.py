@@ -12,7 +12,7 @@ from bench.trends.sides import Side
 from warehouse.lake.query import ask
 from warehouse.sql import Sql, sql
 from warehouse.trends.compare import Comparison, compare_chosen
-from warehouse.trends.leases import own_leases
+from warehouse.trends.leases import own_leases, own_setups
 from warehouse.trends.releases import METRICS
 
 RECENT = timedelta(days=30)  # suites, images and machines without a night in them are not compared
@@ -73,7 +73,7 @@ def compare_usual(data: Path) -> Iterator[tuple[UsualPair, Comparison]]:
     if not pairs:
         return
     newest = ask(data, _NEWEST).rows[0][0]
-    read = own_leases(data, newest - READ, METRICS)
+    read = own_leases(data, own_setups(data, newest - READ), METRICS)
     leases = [lease for lease in read if not lease.key.series.endswith(f"/{BISECT}")]
     for pair in pairs:
         yield pair, compare_chosen(data, leases, pair.one, pair.other)

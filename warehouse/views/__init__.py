@@ -40,6 +40,7 @@ QUESTIONS = (
     "answer_overheads",
     "night_repeats",
     "repeat_history",
+    "series_setups",
     "series_nights",
     "changes",
     "latest_vs_30",

@@ -6,9 +6,9 @@ from bench.errors import UsageError
 from tests.bench.trends.test_sides import lease
 from warehouse.trends.choose import choose_side
 
-LEASES = [
-    lease(1, 1.0, engine_version="0.12.0", suite="nightly"),
-    lease(2, 1.0, engine_version="0.13.0", suite="0.13.0", scenario="chat@eager", variant="eager"),
+FACTS = [
+    lease(1, 1.0, engine_version="0.12.0", suite="nightly").facts,
+    lease(2, 1.0, engine_version="0.13.0", suite="0.13.0", scenario="chat@eager", variant="eager").facts,
 ]
 
 
@@ -26,7 +26,7 @@ LEASES = [
 def test_a_bare_text_is_found_among_nights_versions_gpus_suites_and_variants(
     text: str, patterns: dict[str, str]
 ) -> None:
-    assert choose_side(text, LEASES).patterns == patterns
+    assert choose_side(text, FACTS).patterns == patterns
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_bare_text_is_found_among_nights_versions_gpus_suites_and_variants(
 )
 def test_a_text_that_chooses_nothing_is_wrong_usage_and_names_what_would(text: str, said: str) -> None:
     with pytest.raises(UsageError) as refused:
-        choose_side(text, LEASES)
+        choose_side(text, FACTS)
     assert said in str(refused.value)
 
 
