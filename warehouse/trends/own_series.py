@@ -2,8 +2,9 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from duckdb import DuckDBPyConnection
@@ -13,7 +14,12 @@ from warehouse.lake.database import open_warehouse
 from warehouse.sql import sql
 
 SOURCE = "nightbench"
-_LISTED = ("night", "measured_at", "value", "spread", "repeat_count", "control", "others_share", *STACK_FIELDS)
+_IDS = ("night", "scenario_id", "lease_id")  # of a scenario on a lease
+_SETUPS = """
+SELECT {{ ids | name }}, measured_at, others_share, {{ stack | name }}
+FROM series_setups WHERE night >= $1 AND night <= coalesce($2, night)
+"""
+_LISTED = (*_IDS, "value", "spread", "repeat_count", "control")
 _QUERY = """
 SELECT series, metric, {% for one in listed %}list({{ one | name }} ORDER BY measured_at, night), {% endfor %}
 FROM series_nights WHERE night >= $1 AND night <= coalesce($2, night)
@@ -44,7 +50,27 @@ FROM planned JOIN named USING (model, "precision", scenario, engine, driver) JOI
 WHERE (series, night) NOT IN (SELECT series, night FROM found)
 GROUP BY series, night HAVING measured_at IS NOT NULL ORDER BY ALL
 """
+SERIES_AT_ONCE = 64
 NEWEST = 400  # nights that are read; changes before them were reported then
+
+_Ids = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class _Setup:
+    """What is known of a scenario on a lease, whatever the metric."""
+
+    night: str
+    measured_at: datetime
+    others_share: float
+    stack: Mapping[str, str]
+
+    def point(self, value: float, spread: float | None, count: int, control: float | None) -> Point:
+        """The value of a metric there."""
+        error = _standard_error(spread, count, self.others_share)
+        return Point(
+            self.night, self.measured_at, value, spread, control=control, standard_error=error, stack=self.stack
+        )
 
 
 def own_series(
@@ -61,22 +87,28 @@ def own_series(
     nights of bisects are series of their own, read only for `of_bisects`: an older version would look like a change.
     """
     names = None if chosen is None else ["\n".join(one) for one in chosen]
-    stacks: dict[tuple[str | None, ...], dict[str, str]] = {}  # one for all metrics of a scenario on a lease
     with open_warehouse(data) as connection:
-        first = _first_night(connection, newest, until)
-        asked = (first, until, names, of_bisects)
-        for series, metric, *lists in connection.execute(sql(_QUERY, listed=_LISTED), asked).fetchall():
-            points = []
-            for night, measured_at, value, spread, count, control, others, *stack in zip(*lists, strict=True):
-                told = tuple(stack)
-                known = stacks.get(told)
-                if known is None:
-                    stated = zip(STACK_FIELDS, told, strict=True)
-                    known = stacks[told] = {name: text for name, text in stated if text is not None}
-                error = _standard_error(spread, count, others)
-                point = Point(night, measured_at, value, spread, control=control, standard_error=error, stack=known)
-                points.append(point)
-            yield Series(SeriesKey(SOURCE, series, metric), tuple(points), lower_is_better(metric, None))
+        period = (_first_night(connection, newest, until), until)
+        setups = _setups(connection, period)
+        asked = (*period, names, of_bisects)
+        found = connection.cursor().execute(sql(_QUERY, listed=_LISTED), asked)  # others ask meanwhile
+        while rows := found.fetchmany(SERIES_AT_ONCE):
+            for series, metric, nights, scenarios, leases, *measured in rows:
+                ids = zip(nights, scenarios, leases, strict=True)
+                points = tuple(setups[one].point(*values) for one, *values in zip(ids, *measured, strict=True))
+                yield Series(SeriesKey(SOURCE, series, metric), points, lower_is_better(metric, None))
+
+
+def _setups(connection: DuckDBPyConnection, period: tuple[str, str | None]) -> Mapping[_Ids, _Setup]:
+    """The setup of each scenario on each lease: one for all of its metrics, and one stack for all that are alike."""
+    setups: dict[_Ids, _Setup] = {}
+    stacks: dict[_Ids, Mapping[str, str]] = {}
+    rows = connection.execute(sql(_SETUPS, ids=_IDS, stack=STACK_FIELDS), period).fetchall()
+    for night, scenario, lease, measured_at, others_share, *told in rows:
+        stated = zip(STACK_FIELDS, told, strict=True)
+        stack = stacks.setdefault(tuple(told), {name: text for name, text in stated if text is not None})
+        setups[night, scenario, lease] = _Setup(night, measured_at, others_share, stack)
+    return setups
 
 
 def _standard_error(spread: float | None, count: int, others_share: float) -> float | None:
