@@ -145,6 +145,7 @@ def test_a_request_arrives_when_its_last_byte_does_and_not_when_the_server_reads
         (process,) = [one for one in psutil.process_iter(["cmdline"]) if str(log) in (one.info["cmdline"] or ())]
         process.suspend()
         connection.request("POST", "/v1/completions", json.dumps(body()))
+        time.sleep(0.3)  # a busy kernel delivers it after it was sent
         sent_ns = time.monotonic_ns()
         process.resume()
         connection.getresponse().read()
