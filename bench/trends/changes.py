@@ -62,12 +62,12 @@ def changes_of(series: Series, min_effect: float = MIN_EFFECT, said: Said = NOTH
 
     Two changes in one direction are the same within a week of valid nights, but a new level is more than an excursion.
     """
-    counts = varying(series.valid)
     parts = [list(part) for _, part in groupby(series.valid, key=method_of)]
     levels = _near(series.valid, {night: rose for night, (rose, is_level) in said.items() if is_level})
     every = _near(series.valid, {night: rose for night, (rose, _) in said.items()})
     found = [change for part in parts for change in _of_part(series, part, min_effect, (levels, every))]
     found += [_ended(series, before, after) for before, after in pairwise(parts) if after[0].night not in said]
+    counts = varying(series.valid) if found else {}
     return [
         _explained(change, cause_of(change.last_good, change.first_bad, counts))
         for change in sorted(found, key=lambda change: change.first_bad.at)

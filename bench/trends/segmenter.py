@@ -45,8 +45,8 @@ def change_points(values: Floats, min_effect: float = 0.01, options: SegmenterOp
     z = _clipped(x, scale, options.clip)
     penalty = options.beta * np.log(n)
     found = split(z, penalty, options.min_size)
-    factor = _long_run_factor(z, found, options.rho_max)
-    if factor > WORTH_REPEATING:
+    # A larger penalty never finds more steps.
+    if found and (factor := _long_run_factor(z, found, options.rho_max)) > WORTH_REPEATING:
         found = split(z, penalty * factor, options.min_size)
     return _large_enough(values, _dated(x, found, scale), min_effect)
 
