@@ -6,12 +6,13 @@ answer one of them in the same minute.
 """
 
 import argparse
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +21,7 @@ import pandas as pd
 from duckdb import DuckDBPyConnection
 
 from benchmarks.bars import Bar, Benchmark, Measured
-from benchmarks.simulated_years import FIRST, write_nights
+from benchmarks.simulated_years import FIRST, UPGRADE_NIGHTS, write_nights
 from tests.warehouse.folders import Shape, whole_night
 from warehouse.lake.database import build_warehouse, open_warehouse
 from warehouse.lake.lake import one_loader
@@ -35,6 +36,10 @@ QUESTION_MS = Bar(
     "five_years.question_ms", "slowest of the twelve questions over five years, warm", "ms", 200.0, baseline="SQLite"
 )
 REPORT_S = Bar("five_years.report_s", "report of a night after five years", "s", 30.0)
+TRENDS_S = Bar("five_years.trends_s", "`nightbench trends` over five years", "s", 30.0)
+COMPARE_S = Bar("five_years.compare_s", "`nightbench compare` of two engine versions after five years", "s", 60.0)
+SITE_S = Bar("five_years.site_s", "first `nightbench site` of five years", "s", 60.0)
+PEAK_GIB = Bar("five_years.peak_gib", "peak memory of these three", "GiB", 2.0)
 LOAD_RATIO = Bar("five_years.load_ratio", "load of a night, over its load into no lake", "x", 1.2, is_portable=True)
 NIGHT = f"{FIRST.year + 5}-01-15T010000Z"
 COMPARED = "engine-versions"
@@ -44,6 +49,8 @@ IN_SQLITE = (
     "SELECT scenario, engine, engine_version_found, count(*), avg(output_throughput_tok_per_s), avg(ttft_p50_ms) "
     "FROM runs GROUP BY 1, 2, 3"
 )
+BARS = (QUESTION_MS, REPORT_S, TRENDS_S, COMPARE_S, SITE_S, PEAK_GIB, LOAD_RATIO)
+KIB_PER_GIB = 1 << 20
 LOAD = """
 import sys, time
 from pathlib import Path
@@ -55,6 +62,14 @@ print(time.monotonic() - started)
 
 
 @dataclass(frozen=True)
+class Used:
+    """Seconds and peak memory of a command."""
+
+    wall_s: float
+    peak_gib: float
+
+
+@dataclass(frozen=True)
 class Years:
     """What was measured, in seconds."""
 
@@ -62,6 +77,7 @@ class Years:
     sqlite_s: float
     pandas_s: float
     report_s: float
+    commands: Mapping[str, Used]
     load_s: float
     load_empty_s: float
 
@@ -84,11 +100,15 @@ def measure_years(data: Path, nights: int) -> Years:
             for of_night in folder.glob(f"lake/*/night={NIGHT}"):
                 shutil.rmtree(of_night)
     _load_fresh(full)
+    newest = (nights - 1) // UPGRADE_NIGHTS
+    asked = (("trends",), ("compare", f"0.{newest - 1}", f"0.{newest}"), ("site",))
+    commands = {command[0]: _command(full, command) for command in asked}
     return Years(
         questions=questions,
         sqlite_s=sqlite_s,
         pandas_s=pandas_s,
         report_s=_timed(lambda: write_report(full, NIGHT)),
+        commands=commands,
         load_s=min(loads[full]),
         load_empty_s=min(loads[none]),
     )
@@ -116,6 +136,18 @@ def _others(data: Path, file: Path) -> tuple[float, float]:
     return in_sqlite, _timed(lambda: pd.read_csv(file).groupby(GROUPED).median())
 
 
+def _command(data: Path, command: Sequence[str]) -> Used:
+    """Run a command of nightbench; raises CalledProcessError where it is refused: `compare` exits with 1 for a loss."""
+    argv = [sys.executable, "-m", "flows", "--data", str(data), *command]
+    began = time.monotonic()
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in {0, 1}:
+        raise subprocess.CalledProcessError(process.returncode, argv)
+    return Used(time.monotonic() - began, usage.ru_maxrss / KIB_PER_GIB)
+
+
 def _load_fresh(data: Path) -> float:
     argv = [sys.executable, "-c", LOAD, str(data), NIGHT]
     return float(subprocess.run(argv, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
@@ -135,11 +167,15 @@ def measure() -> Mapping[str, Measured]:
     return {
         QUESTION_MS.name: Measured(slowest * 1000, years.questions[COMPARED] / years.sqlite_s),
         REPORT_S.name: Measured(years.report_s),
+        TRENDS_S.name: Measured(years.commands["trends"].wall_s),
+        COMPARE_S.name: Measured(years.commands["compare"].wall_s),
+        SITE_S.name: Measured(years.commands["site"].wall_s),
+        PEAK_GIB.name: Measured(max(used.peak_gib for used in years.commands.values())),
         LOAD_RATIO.name: Measured(years.load_s / years.load_empty_s),
     }
 
 
-BENCHMARK = Benchmark("five_years", (QUESTION_MS, REPORT_S, LOAD_RATIO), measure, is_slow=True)
+BENCHMARK = Benchmark("five_years", BARS, measure, is_slow=True)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -154,6 +190,8 @@ def main(argv: list[str] | None = None) -> None:
     for question, seconds in sorted(years.questions.items(), key=lambda one: -one[1]):
         print(f"{question:28} {seconds * 1000:7.0f} ms")
     print(f"{COMPARED} in SQLite {years.sqlite_s * 1000:.0f} ms, in pandas from CSV {years.pandas_s * 1000:.0f} ms")
+    for command, used in years.commands.items():
+        print(f"{command} {used.wall_s:.1f} s, {used.peak_gib:.2f} GiB")
     print(f"report {years.report_s:.1f} s; load {years.load_s:.2f} s, into no lake {years.load_empty_s:.2f} s")
 
 

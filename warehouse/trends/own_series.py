@@ -23,8 +23,8 @@ _LISTED = (*_IDS, "value", "spread", "repeat_count", "control")
 _QUERY = """
 SELECT series, metric, {% for one in listed %}list({{ one | name }} ORDER BY measured_at, night), {% endfor %}
 FROM series_nights WHERE night >= $1 AND night <= coalesce($2, night)
-    AND ($3 IS NULL OR list_contains($3, concat_ws(chr(10), series, metric)))
-    AND series LIKE '%/bisect' = $4
+    AND series LIKE '%/bisect' = $3
+    {% if chosen %}AND metric IN ({{ metrics | rows }}) AND (series, metric) IN ({{ chosen | rows }}){% endif %}
 GROUP BY ALL ORDER BY ALL
 """
 _FIRST = """
@@ -35,7 +35,7 @@ SELECT min(night) FROM (
 # A scenario that failed has no series of its own: it is that of the same model, engine and client that was accepted.
 _FAILED = """
 WITH found AS MATERIALIZED (
-    SELECT DISTINCT series, night, scenario_id FROM series_nights WHERE night >= $1 AND night <= coalesce($2, night)
+    SELECT DISTINCT series, night, scenario_id FROM series_setups WHERE night >= $1 AND night <= coalesce($2, night)
 ), planned AS MATERIALIZED (
     SELECT night, scenario_id, model, "precision", scenario, engine, driver, min(started_at) AS started_at
     FROM measurements WHERE night >= $1 AND night <= coalesce($2, night) GROUP BY ALL
@@ -86,12 +86,14 @@ def own_series(
     `until` is the last night that is read; `chosen` are the names and metrics of the series, where not all are. The
     nights of bisects are series of their own, read only for `of_bisects`: an older version would look like a change.
     """
-    names = None if chosen is None else ["\n".join(one) for one in chosen]
+    if chosen is not None and not chosen:
+        return
+    metrics = sorted({(metric,) for _series, metric in chosen or ()})  # their values lie together in the lake
     with open_warehouse(data) as connection:
         period = (_first_night(connection, newest, until), until)
         setups = _setups(connection, period)
-        asked = (*period, names, of_bisects)
-        found = connection.cursor().execute(sql(_QUERY, listed=_LISTED), asked)  # others ask meanwhile
+        asked = sql(_QUERY, listed=_LISTED, chosen=chosen, metrics=metrics)
+        found = connection.execute(asked, (*period, of_bisects))
         while rows := found.fetchmany(SERIES_AT_ONCE):
             for series, metric, nights, scenarios, leases, *measured in rows:
                 ids = zip(nights, scenarios, leases, strict=True)
