@@ -1,4 +1,4 @@
-"""What questions, reports and loads take over five years of nights: 0.9 million runs with 29 metrics each.
+"""What questions, reports, loads and three commands take over five years of nights: 0.9 million runs of 29 metrics.
 
 `python -m benchmarks.five_years [--nights N]` prints every time. Each question of docs/how-to/query-the-warehouse.md is
 asked three times on one connection; the fastest counts. SQLite and pandas, over a CSV file of the columns it needs,
