@@ -5,26 +5,22 @@ an import of pandas.
 """
 
 import csv
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
 from benchmarks.bars import Bar, Benchmark, Measured
+from benchmarks.process_use import GIB, ProcessUse, run
 from benchmarks.recorded import ROOT
 
 SMALL = ROOT / "tests" / "data" / "vllm-results" / "vllm_bench_serve.json"
 READ_JSON = "import json, sys; json.load(open(sys.argv[1]))"
 IMPORT = "import pandas"
 READ_CSV = "import csv, sys; list(csv.DictReader(open(sys.argv[1])))"
-GIB = 1 << 30
 REQUESTS, GAPS, ROWS = 1_000_000, 8, 10_000
 STREAMS, BLOCK = 1000, 50_000
 TABLES, WIDTH, WIDE_ROWS = 20, 32, 400
@@ -47,25 +43,6 @@ STARTUP_S = Bar(
     0.8,
     baseline="import pandas",
 )
-
-
-@dataclass(frozen=True)
-class ProcessUse:
-    """Wall time and peak memory of one process."""
-
-    wall_s: float
-    peak_bytes: int
-
-
-def run(*argv: str) -> ProcessUse:
-    """Run a process to its end; exit code 1 is allowed, since the audit of a file may fail."""
-    started = time.monotonic()
-    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in (0, 1):
-        raise subprocess.CalledProcessError(process.returncode, argv)
-    return ProcessUse(time.monotonic() - started, used.ru_maxrss * 1024)
 
 
 def audit(path: Path) -> ProcessUse:

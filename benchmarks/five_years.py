@@ -6,13 +6,12 @@ answer one of them in the same minute.
 """
 
 import argparse
-import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +20,7 @@ import pandas as pd
 from duckdb import DuckDBPyConnection
 
 from benchmarks.bars import Bar, Benchmark, Measured
+from benchmarks.process_use import GIB, ProcessUse, run
 from benchmarks.simulated_years import FIRST, UPGRADE_NIGHTS, write_nights
 from tests.warehouse.folders import Shape, whole_night
 from warehouse.lake.database import build_warehouse, open_warehouse
@@ -50,7 +50,6 @@ IN_SQLITE = (
     "FROM runs GROUP BY 1, 2, 3"
 )
 BARS = (QUESTION_MS, REPORT_S, TRENDS_S, COMPARE_S, SITE_S, PEAK_GIB, LOAD_RATIO)
-KIB_PER_GIB = 1 << 20
 LOAD = """
 import sys, time
 from pathlib import Path
@@ -62,14 +61,6 @@ print(time.monotonic() - started)
 
 
 @dataclass(frozen=True)
-class Used:
-    """Seconds and peak memory of a command."""
-
-    wall_s: float
-    peak_gib: float
-
-
-@dataclass(frozen=True)
 class Years:
     """What was measured, in seconds."""
 
@@ -77,7 +68,7 @@ class Years:
     sqlite_s: float
     pandas_s: float
     report_s: float
-    commands: Mapping[str, Used]
+    commands: Mapping[str, ProcessUse]
     load_s: float
     load_empty_s: float
 
@@ -102,7 +93,8 @@ def measure_years(data: Path, nights: int) -> Years:
     _load_fresh(full)
     newest = (nights - 1) // UPGRADE_NIGHTS
     asked = (("trends",), ("compare", f"0.{newest - 1}", f"0.{newest}"), ("site",))
-    commands = {command[0]: _command(full, command) for command in asked}
+    nightbench = (sys.executable, "-m", "flows", "--data", str(full))
+    commands = {command[0]: run(*nightbench, *command) for command in asked}
     return Years(
         questions=questions,
         sqlite_s=sqlite_s,
@@ -136,18 +128,6 @@ def _others(data: Path, file: Path) -> tuple[float, float]:
     return in_sqlite, _timed(lambda: pd.read_csv(file).groupby(GROUPED).median())
 
 
-def _command(data: Path, command: Sequence[str]) -> Used:
-    """Run a command of nightbench; raises CalledProcessError where it is refused: `compare` exits with 1 for a loss."""
-    argv = [sys.executable, "-m", "flows", "--data", str(data), *command]
-    began = time.monotonic()
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in {0, 1}:
-        raise subprocess.CalledProcessError(process.returncode, argv)
-    return Used(time.monotonic() - began, usage.ru_maxrss / KIB_PER_GIB)
-
-
 def _load_fresh(data: Path) -> float:
     argv = [sys.executable, "-c", LOAD, str(data), NIGHT]
     return float(subprocess.run(argv, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
@@ -170,7 +150,7 @@ def measure() -> Mapping[str, Measured]:
         TRENDS_S.name: Measured(years.commands["trends"].wall_s),
         COMPARE_S.name: Measured(years.commands["compare"].wall_s),
         SITE_S.name: Measured(years.commands["site"].wall_s),
-        PEAK_GIB.name: Measured(max(used.peak_gib for used in years.commands.values())),
+        PEAK_GIB.name: Measured(max(used.peak_bytes for used in years.commands.values()) / GIB),
         LOAD_RATIO.name: Measured(years.load_s / years.load_empty_s),
     }
 
@@ -191,7 +171,7 @@ def main(argv: list[str] | None = None) -> None:
         print(f"{question:28} {seconds * 1000:7.0f} ms")
     print(f"{COMPARED} in SQLite {years.sqlite_s * 1000:.0f} ms, in pandas from CSV {years.pandas_s * 1000:.0f} ms")
     for command, used in years.commands.items():
-        print(f"{command} {used.wall_s:.1f} s, {used.peak_gib:.2f} GiB")
+        print(f"{command} {used.wall_s:.1f} s, {used.peak_bytes / GIB:.2f} GiB")
     print(f"report {years.report_s:.1f} s; load {years.load_s:.2f} s, into no lake {years.load_empty_s:.2f} s")
 
 

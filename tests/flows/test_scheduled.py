@@ -291,17 +291,18 @@ def paused(computer: AsDocumented, api: SyncPrefectClient, name: str) -> Iterato
     busy = {StateType.RUNNING, StateType.PENDING}  # by type: a worker also names a pending run "Submitting"
     api.pause_deployment(deployment.id)
     computer.wait_until(lambda: busy.isdisjoint(run.state_type for run in runs_of(api, deployment)), f"no {name} runs")
-    yield
-    api.resume_deployment(deployment.id)
+    try:
+        yield
+    finally:
+        api.resume_deployment(deployment.id)
 
 
 def test_what_a_check_finds_of_the_service_is_told_once(computer: AsDocumented, api: SyncPrefectClient) -> None:
     nightly = api.read_deployment_by_name("nightly/nightly")
     due = [datetime.now(UTC) - timedelta(hours=hours) for hours in (1, 28)]
 
-    # A check of the worker that has read an older state would write it to the same book.
     with telling(computer) as (found, mail):
-        with paused(computer, api, "check/check"):
+        with paused(computer, api, "check/check"):  # one that has read an older state would write it to the same book
             left = found()  # of other tests, such as a schedule that is off
             computer.kill("worker")
         dead_worker = found()

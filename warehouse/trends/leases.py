@@ -10,7 +10,7 @@ from bench.trends.sides import TAG, Facts, Lease, Side
 from warehouse.lake.query import ask
 from warehouse.sql import sql
 from warehouse.trends.history_series import history_series
-from warehouse.trends.own_series import SOURCE
+from warehouse.trends.own_series import IDS, SOURCE, Ids
 
 _SETUPS = """
 WITH facts AS (
@@ -40,20 +40,17 @@ FROM series_nights
 WHERE night IN ({{ nights | rows }}) AND ($1 IS NULL OR list_contains($1, metric))
 ORDER BY series, metric, measured_at, night, lease_id
 """
-_IDS = ("night", "scenario_id", "lease_id")
 NEAR = 60  # nights of a series, before and after those compared, that say how its leases differ
 
-Setups = Mapping[
-    tuple[str | None, ...], Facts
-]  # what is known of a scenario on a lease, by its night, scenario and lease
+Setups = Mapping[Ids, Facts]  # what is known of each scenario on each lease
 
 
 def own_setups(data: Path, since: datetime | None = None) -> Setups:
     """What is known of each scenario of ours on each lease that counts: of all, or of those since a time."""
-    setups: dict[tuple[str | None, ...], Facts] = {}
+    setups: dict[Ids, Facts] = {}
     for row in ask(data, sql(_SETUPS, stack=STACK_FIELDS), (since,)).dicts():
         facts = {name: str(value) for name, value in row.items() if value is not None}
-        setups[tuple(row[name] for name in _IDS)] = facts | _tags(facts["scenario"]) | {"source": SOURCE}
+        setups[tuple(row[name] for name in IDS)] = facts | _tags(facts["scenario"]) | {"source": SOURCE}
     return setups
 
 

@@ -14,12 +14,12 @@ from warehouse.lake.database import open_warehouse
 from warehouse.sql import sql
 
 SOURCE = "nightbench"
-_IDS = ("night", "scenario_id", "lease_id")  # of a scenario on a lease
+IDS = ("night", "scenario_id", "lease_id")  # of a scenario on a lease
 _SETUPS = """
 SELECT {{ ids | name }}, measured_at, others_share, {{ stack | name }}
 FROM series_setups WHERE night >= $1 AND night <= coalesce($2, night)
 """
-_LISTED = (*_IDS, "value", "spread", "repeat_count", "control")
+_LISTED = (*IDS, "value", "spread", "repeat_count", "control")
 _QUERY = """
 SELECT series, metric, {% for one in listed %}list({{ one | name }} ORDER BY measured_at, night), {% endfor %}
 FROM series_nights WHERE night >= $1 AND night <= coalesce($2, night)
@@ -53,7 +53,7 @@ GROUP BY series, night HAVING measured_at IS NOT NULL ORDER BY ALL
 SERIES_AT_ONCE = 64
 NEWEST = 400  # nights that are read; changes before them were reported then
 
-_Ids = tuple[str | None, ...]
+Ids = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ def own_series(
                 yield Series(SeriesKey(SOURCE, series, metric), points, lower_is_better(metric, None))
 
 
-def _setups(connection: DuckDBPyConnection, period: tuple[str, str | None]) -> Mapping[_Ids, _Setup]:
+def _setups(connection: DuckDBPyConnection, period: tuple[str, str | None]) -> Mapping[Ids, _Setup]:
     """The setup of each scenario on each lease: one for all of its metrics, and one stack for all that are alike."""
-    setups: dict[_Ids, _Setup] = {}
-    stacks: dict[_Ids, Mapping[str, str]] = {}
-    rows = connection.execute(sql(_SETUPS, ids=_IDS, stack=STACK_FIELDS), period).fetchall()
+    setups: dict[Ids, _Setup] = {}
+    stacks: dict[Ids, Mapping[str, str]] = {}
+    rows = connection.execute(sql(_SETUPS, ids=IDS, stack=STACK_FIELDS), period).fetchall()
     for night, scenario, lease, measured_at, others_share, *told in rows:
         stated = zip(STACK_FIELDS, told, strict=True)
         stack = stacks.setdefault(tuple(told), {name: text for name, text in stated if text is not None})
