@@ -23,13 +23,13 @@ from warehouse.report.night.pictures_of import pictures_of
 from warehouse.report.night.sentence import sentence
 from warehouse.report.night.workloads import workload_rows
 from warehouse.report.night_line import night_line
-from warehouse.report.night_trends import SAID, trends_html
+from warehouse.report.night_trends import SAID, NightTrends, read_trends
 from warehouse.report.simulated import demo_note
 from warehouse.rows.records import read_night
 from warehouse.rows.run_folder import nights
 from warehouse.schema.columns import PARTITION
 from warehouse.schema.row import Row
-from warehouse.trends.of_night import verdicts_of
+from warehouse.trends.of_night import changes_of_night, verdicts_of
 
 # Requested and found values side by side.
 ASKED_FOUND = (
@@ -64,12 +64,6 @@ OVERHEADS = """
 SELECT scenario, answer_form, metric, value, free_value, ratio, repeats, free_repeats
 FROM answer_overheads
 WHERE night = ?
-"""
-# What this night reported, and what later nights reported of it.
-CHANGES = """
-SELECT * FROM changes
-WHERE $1 IN (night, first_bad)
-ORDER BY direction = 'better', event_id, series, metric
 """
 _LINES = Markup("<p class='line'>{}</p><p>{}. Suite <b>{}</b>, {}.</p>")
 _QUIET = Markup("<p>Nothing changed, every planned run was measured, and no check failed.</p>")
@@ -126,27 +120,27 @@ def write_report(data: Path, night: str) -> Path:
 
 
 def night_body(
-    data: Path, night: str, picture: Picture, address: Address = no_address, docs: Sequence[str] = ()
+    data: Path,
+    night: str,
+    picture: Picture,
+    address: Address = no_address,
+    docs: Sequence[str] = (),
+    trends: NightTrends | None = None,
 ) -> Markup:
     """The page of a loaded night without its frame; `picture` draws its trends, `address` leads to a series.
 
-    `docs` are the addresses of great-expectations' own pages of it.
+    `docs` are the addresses of great-expectations' own pages of it, `trends` what was read for the pages of several
+    nights.
 
     Raises UsageError if the night is not loaded.
     """
     with opened_once(data):
-        return _body(_content(data, night, picture), address, docs)
+        drawn_trends = (trends or read_trends(data, [night])).html(night, picture)
+        with one_night_alone(data, night):
+            return _body(_content(data, night, drawn_trends), address, docs)
 
 
-def _content(data: Path, night: str, picture: Picture) -> _Content:
-    said, changes = verdicts_of(data, night), ask(data, CHANGES, (night,)).dicts()
-    trends = trends_html(data, night, said, changes, picture)
-    with one_night_alone(data, night):
-        return _with_series(data, night, said, changes, trends)
-
-
-def _with_series(data: Path, night: str, said: list[Row], changes: list[Row], trends: Markup) -> _Content:
-    """What is of this night alone, with what was found of its series."""
+def _content(data: Path, night: str, trends: Markup) -> _Content:
 
     def of_night(sql: str) -> list[Row]:
         return ask(data, sql, (night,)).dicts()
@@ -163,8 +157,8 @@ def _with_series(data: Path, night: str, said: list[Row], changes: list[Row], tr
         pictures=tuple(pictures_of(data, night)),
         trends=trends,
         measurements=measurements,
-        said=said,
-        changes=changes,
+        said=verdicts_of(data, night),
+        changes=changes_of_night(data, night),
         results=of_night("SELECT * EXCLUDE (night) FROM results WHERE night = ?"),
         findings=of_night(
             "SELECT scenario, repeat, code, family, severity, status, observed, message, scenario_id FROM findings "

@@ -18,6 +18,7 @@ from warehouse.report.charts import VEGA, vega_script
 from warehouse.report.checks import write_docs
 from warehouse.report.figures import csv_link, csv_text, in_browser, save_script
 from warehouse.report.markup import NOTHING, answered, joined, page_links, section, sql_html
+from warehouse.report.night_trends import read_trends
 from warehouse.report.page import night_body
 from warehouse.site.age import AGE, age_script, data_of_night
 from warehouse.site.atom import Notice
@@ -70,16 +71,17 @@ def write_site(data: Path, out: Path, night_pages: int = NIGHT_PAGES, notices: S
 
 
 def _write_nights(data: Path, out: Path, nights: Sequence[str], newest: datetime | None) -> None:
-    for at, night in enumerate(nights):
-        page = out / "night" / f"{night}.html"
-        if at < NEWEST or not page.exists():
-            docs = write_docs(data, night, page.parent)
-            body = night_body(data, night, in_browser, series_address_from_folder, docs)
-            age = data_of_night(data, night)
-            write_if_changed(page, page_html(data, f"night/{night}.html", f"Night {night}", body, age))
-    written = sorted((path.stem for path in (out / "night").glob("*.html") if path.stem != "index"), reverse=True)
+    folder = out / "night"
+    wanted = [night for at, night in enumerate(nights) if at < NEWEST or not (folder / f"{night}.html").exists()]
+    trends = read_trends(data, wanted)
+    for night in wanted:
+        docs = write_docs(data, night, folder)
+        body = night_body(data, night, in_browser, series_address_from_folder, docs, trends)
+        age = data_of_night(data, night)
+        write_if_changed(folder / f"{night}.html", page_html(data, f"night/{night}.html", f"Night {night}", body, age))
+    written = sorted((path.stem for path in folder.glob("*.html") if path.stem != "index"), reverse=True)
     body = page_links(written) if written else Markup("<p>No own night is in the warehouse.</p>")
-    write_if_changed(out / "night" / "index.html", page_html(data, "night/index.html", "Nights", body, newest))
+    write_if_changed(folder / "index.html", page_html(data, "night/index.html", "Nights", body, newest))
 
 
 def _compared(links: Markup) -> Markup:

@@ -1,4 +1,4 @@
-"""The judgement of each series of one night."""
+"""The judgement of each series of one night, and its changes."""
 
 import re
 from collections import Counter
@@ -14,6 +14,11 @@ SELECT source, series, metric, unit, judged_night, judgement, reason, baseline_n
     ci_hi, p, mde_pct, min_effect_pct, control_slope, rerun, rerun_of
 FROM series_verdicts WHERE night = ?
 ORDER BY judgement NOT IN ('suspect', 'confirmed'), abs(effect_pct) DESC NULLS LAST, series, metric
+"""
+_CHANGES = """
+SELECT * FROM changes
+WHERE $1 IN (night, first_bad)
+ORDER BY direction = 'better', event_id, series, metric
 """
 _NIGHTS = "SELECT DISTINCT night FROM series_verdicts ORDER BY night DESC LIMIT 3"
 _WORDS = {
@@ -42,6 +47,11 @@ def said_of_night(data: Path, night: str, pattern: str | None = None) -> list[di
 def verdicts_of(data: Path, night: str) -> list[dict[str, Any]]:
     """The verdict on each series of a night, those that need attention first; empty if it was not judged."""
     return ask(data, _VERDICTS, (night,)).dicts()
+
+
+def changes_of_night(data: Path, night: str) -> list[dict[str, Any]]:
+    """What a night reported, and what later nights reported of it."""
+    return ask(data, _CHANGES, (night,)).dicts()
 
 
 def summary_of(rows: Iterable[Mapping[str, Any]]) -> str:
