@@ -24,7 +24,7 @@ from tasks.night_tables import EXPLAINED, TABLES, summary_text
 from tasks.progress import STREAM
 from tasks.server_calls import post
 from tasks.task import night_task
-from warehouse.lake.database import one_night_alone, opened_once
+from warehouse.lake.database import opened_once, these_nights_alone
 from warehouse.lake.query import ask
 
 # The server's ids of progress bars by ours: a bar has an id before the server has responded.
@@ -103,7 +103,7 @@ def show_results(settings: Settings, night: str, page: Path) -> None:
     """Publish a summary, the tables of the night, and a link to the report."""
     data = settings.data.absolute()
     link = page_link(settings, night)
-    with opened_once(data), one_night_alone(data, night):
+    with opened_once(data), these_nights_alone(data, [night]):
         shown = [(key, ask(data, sql, (night,)).dicts()) for key, sql in TABLES.items()]
         summary = summary_text(data, night, link)
     post("the summary", partial(create_markdown_artifact, summary, key="summary", description=f"Night {night}"))

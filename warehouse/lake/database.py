@@ -7,7 +7,7 @@ the data folder was moved, the next query rebuilds the file.
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -147,6 +147,9 @@ def open_warehouse(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 @contextmanager
 def opened_once(data: Path) -> Iterator[None]:
     """Open the warehouse once for all queries of this block; else each looks at the lake again, which takes 70 ms."""
+    if _has_own_tables(data):
+        yield  # a cursor of its connection would not see them
+        return
     with open_warehouse(data) as connection:
         before = _TOGETHER.set(_Opened(data, connection, lake_location() is not None))
         try:
@@ -156,20 +159,31 @@ def opened_once(data: Path) -> Iterator[None]:
 
 
 @contextmanager
-def one_night_alone(data: Path, night: str) -> Iterator[None]:
-    """In this block `measurements`, `standing` and what selects from them hold one night alone, and are read once.
+def these_nights_alone(data: Path, nights: Sequence[str]) -> Iterator[None]:
+    """In this block `measurements`, `standing` and what selects from them hold these nights alone, and are read once.
 
-    Each has hundreds of columns: to bind them takes a query 60 ms, to read what was found a few.
+    Each has hundreds of columns: to bind them takes a query 60 ms, to read what was found a few. A block within such a
+    block keeps the nights of the outer one.
     """
+    if _has_own_tables(data):
+        yield
+        return
     with open_warehouse(data) as connection:
         for view in ("standing", "measurements"):  # the first selects from the second
-            statement = "CREATE TEMP TABLE {{ view | name }} AS FROM {{ view | name }} WHERE night = {{ night }}"
-            connection.execute(sql(statement, view=view, night=night))
+            statement = (
+                "CREATE TEMP TABLE {{ view | name }} AS FROM {{ view | name }} WHERE night IN ({{ nights | rows }})"
+            )
+            connection.execute(sql(statement, view=view, nights=[(night,) for night in nights]))
         before = _TOGETHER.set(_Opened(data, connection, lake_location() is not None, has_own_tables=True))
         try:
             yield
         finally:
             _TOGETHER.reset(before)
+
+
+def _has_own_tables(data: Path) -> bool:
+    together = _TOGETHER.get()
+    return together is not None and together.data == data and together.has_own_tables
 
 
 def _open(path: Path, lake: LakePath) -> duckdb.DuckDBPyConnection:

@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from warehouse.report.markup import NOTHING, joined
 from warehouse.schema.row import Row
 
 Picture = Callable[["Chart"], Markup]
+_RUN_BY_SPREADSHEETS = frozenset("=+-@")
 _BUTTON = Markup("<button type='button' data-kind='{}' aria-label='{} of {}'>{}</button> ")
 _FIGURE = Markup(
     "<figure{to_draw} data-name='{name}'><figcaption>{title}</figcaption>"
@@ -98,13 +99,19 @@ def csv_link(address: str, words: str = "CSV") -> Markup:
 
 
 def _safe(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
+    if isinstance(value, str):
+        return f"'{value}" if value[:1] in _RUN_BY_SPREADSHEETS else value
+    return _iso(value) if isinstance(value, datetime) else value
 
 
 def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return _iso(value) if isinstance(value, datetime) else str(value)
+
+
+@lru_cache(2**16)
+def _iso(moment: datetime) -> str:
+    """A time as text; the metrics of a page have the same times, some of them dozens of times."""
+    return moment.isoformat()
 
 
 def json_script(text: str, **attributes: str) -> Markup:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from bench.errors import UnreadableResultError, UsageError
 from nights.durable import write_text
 from warehouse.lake.bucket.filesystem import lake_files
-from warehouse.lake.database import one_night_alone, opened_once
+from warehouse.lake.database import opened_once, these_nights_alone
 from warehouse.lake.lake import VALIDATION, writing
 from warehouse.lake.query import ask
 from warehouse.lake.repeat_history import read_precision
@@ -136,7 +136,7 @@ def night_body(
     """
     with opened_once(data):
         drawn_trends = (trends or read_trends(data, [night])).html(night, picture)
-        with one_night_alone(data, night):
+        with these_nights_alone(data, [night]):
             return _body(_content(data, night, drawn_trends), address, docs)
 
 

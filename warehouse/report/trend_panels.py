@@ -154,6 +154,8 @@ def _night_row(point: Point) -> Row:
 def _stack_rows(points: Sequence[Point]) -> Iterator[Row]:
     """The nights on which something that explains the values became another."""
     for before, after in pairwise(points):
+        if after.stack is before.stack:
+            continue  # which most nights share
         other = [
             f"{name}: {before.stack[name]} → {value}"
             for name, value in after.stack.items()
@@ -203,9 +205,12 @@ def series_sql(key: SeriesKey, until: str | None = None) -> str:
 
 def series_csv(listed: Sequence[Series]) -> Iterator[Row]:
     """Every night of the metrics of a series, one row each."""
+    stacks: dict[int, str] = {}  # the text of each stack that the points share, by its identity
     for series in listed:
         key = series.key
         for point in series.points:
+            if id(point.stack) not in stacks:
+                stacks[id(point.stack)] = "; ".join(f"{name} {value}" for name, value in point.stack.items())
             yield {
                 "source": key.source,
                 "series": key.series,
@@ -216,5 +221,5 @@ def series_csv(listed: Sequence[Series]) -> Iterator[Row]:
                 "is_valid": point.is_valid,
                 "value": point.value if point.is_valid else None,
                 "spread": point.spread,
-                "stack": "; ".join(f"{name} {value}" for name, value in point.stack.items()),
+                "stack": stacks[id(point.stack)],
             }

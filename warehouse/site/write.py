@@ -11,7 +11,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from nights.durable import write_if_changed
-from warehouse.lake.database import opened_once
+from warehouse.lake.database import opened_once, these_nights_alone
 from warehouse.lake.lake import writing
 from warehouse.lake.query import ask
 from warehouse.report.charts import VEGA, vega_script
@@ -74,11 +74,12 @@ def _write_nights(data: Path, out: Path, nights: Sequence[str], newest: datetime
     folder = out / "night"
     wanted = [night for at, night in enumerate(nights) if at < NEWEST or not (folder / f"{night}.html").exists()]
     trends = read_trends(data, wanted)
-    for night in wanted:
-        docs = write_docs(data, night, folder)
-        body = night_body(data, night, in_browser, series_address_from_folder, docs, trends)
-        age = data_of_night(data, night)
-        write_if_changed(folder / f"{night}.html", page_html(data, f"night/{night}.html", f"Night {night}", body, age))
+    with these_nights_alone(data, wanted):
+        for night in wanted:
+            docs = write_docs(data, night, folder)
+            body = night_body(data, night, in_browser, series_address_from_folder, docs, trends)
+            page = page_html(data, f"night/{night}.html", f"Night {night}", body, data_of_night(data, night))
+            write_if_changed(folder / f"{night}.html", page)
     written = sorted((path.stem for path in folder.glob("*.html") if path.stem != "index"), reverse=True)
     body = page_links(written) if written else Markup("<p>No own night is in the warehouse.</p>")
     write_if_changed(folder / "index.html", page_html(data, "night/index.html", "Nights", body, newest))

@@ -130,8 +130,9 @@ def with_failed_nights(
         ).fetchall():
             failed[series].append(Point(night, measured_at, math.nan, is_valid=False))
     for one in listed:
-        points = (*one.points, *(night for night in failed[one.key.series] if night.at >= one.points[0].at))
-        yield replace(one, points=tuple(sorted(points, key=lambda point: (point.at, point.night))))
+        later = [night for night in failed[one.key.series] if night.at >= one.points[0].at]
+        points = sorted((*one.points, *later), key=lambda point: (point.at, point.night)) if later else one.points
+        yield replace(one, points=tuple(points))
 
 
 def _first_night(connection: DuckDBPyConnection, newest: int, until: str | None) -> str:

@@ -14,7 +14,7 @@ from bench.errors import UsageError
 from catalog.read import read_published
 from tests.warehouse.conftest import NIGHT
 from tests.warehouse.folders import Shape, lease, whole_night, write_night
-from warehouse.lake.database import BUILDING, DATABASE, build_warehouse, one_night_alone, opened_once
+from warehouse.lake.database import BUILDING, DATABASE, build_warehouse, opened_once, these_nights_alone
 from warehouse.lake.query import run_sql
 from warehouse.load import LoadSummary, load_night
 from warehouse.schema.columns import TABLES
@@ -220,8 +220,10 @@ def test_a_block_of_one_night_has_that_night_alone_and_the_next_query_all(tmp_pa
     def seen(view: str) -> set[object]:
         return {night for (night,) in run_sql(tmp_path, f"SELECT night FROM {view}").rows}
 
-    with one_night_alone(tmp_path, nights[0]):
+    with these_nights_alone(tmp_path, nights[:1]):
         assert [seen(view) for view in ours] == [{nights[0]}] * len(ours)
+        with opened_once(tmp_path), these_nights_alone(tmp_path, nights):
+            assert [seen(view) for view in ours] == [{nights[0]}] * len(ours)
         alone = run_sql(tmp_path, "FROM results").rows
     assert [seen(view) for view in ours] == [set(nights)] * len(ours)
     assert alone == run_sql(tmp_path, f"FROM results WHERE night = '{nights[0]}'").rows

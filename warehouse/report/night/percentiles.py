@@ -14,7 +14,7 @@ SELECT scenario, "repeat", {% for one in ("ttft", "tpot", "e2el") %}{% for q in 
 
 FROM standing
 WHERE night = {{ night }} AND is_control IS NOT TRUE
-ORDER BY min("order") OVER (PARTITION BY scenario_id), "repeat"
+ORDER BY min("order") OVER (PARTITION BY scenario_id), scenario_id, "repeat", run_id
 """
 _TITLES = {"ttft": "Time to first token", "tpot": "Time per output token", "e2el": "End-to-end latency"}
 
