@@ -28,6 +28,7 @@ from warehouse.sql import sql
 from warehouse.views.tables import LakePath, glob_pattern
 
 DATABASE = "warehouse.duckdb"
+_READ_ONCE = ("standing", "measurements", "lease_means")  # of all columns, or what several queries of a page ask
 BUILDING = ".warehouse-"  # prefix of the folders in which the file is built
 UNFINISHED_S = 3600.0
 _OPENING = threading.Lock()  # the connections of one process to one file share its settings
@@ -160,16 +161,16 @@ def opened_once(data: Path) -> Iterator[None]:
 
 @contextmanager
 def these_nights_alone(data: Path, nights: Sequence[str]) -> Iterator[None]:
-    """In this block `measurements`, `standing` and what selects from them hold these nights alone, and are read once.
+    """In this block `measurements` and what selects from them hold these nights alone, and the widest are read once.
 
-    Each has hundreds of columns: to bind them takes a query 60 ms, to read what was found a few. A block within such a
+    They have hundreds of columns: to bind them takes a query 60 ms, to read what was found a few. A block within such a
     block keeps the nights of the outer one.
     """
     if _has_own_tables(data):
         yield
         return
     with open_warehouse(data) as connection:
-        for view in ("standing", "measurements"):  # the first selects from the second
+        for view in _READ_ONCE:
             statement = (
                 "CREATE TEMP TABLE {{ view | name }} AS FROM {{ view | name }} WHERE night IN ({{ nights | rows }})"
             )
