@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,8 +21,9 @@ import pandas as pd
 from duckdb import DuckDBPyConnection
 
 from benchmarks.bars import Bar, Benchmark, Measured
+from benchmarks.page_drawn import drawn_s
 from benchmarks.process_use import GIB, ProcessUse, run
-from benchmarks.simulated_years import FIRST, UPGRADE_NIGHTS, write_nights
+from benchmarks.simulated_years import FIRST, UPGRADE_NIGHTS, night_name, write_nights
 from tests.warehouse.folders import Shape, whole_night
 from warehouse.lake.database import build_warehouse, open_warehouse
 from warehouse.lake.lake import one_loader
@@ -29,6 +31,7 @@ from warehouse.lake.query import run_sql
 from warehouse.lake.swap import swap_in
 from warehouse.report.page import write_report
 from warehouse.sql import sql
+from warehouse.trends.judge import judge_night
 
 NIGHTS = 5 * 365
 QUERIES = Path(__file__).parents[1] / "docs" / "how-to" / "queries"
@@ -39,7 +42,9 @@ REPORT_S = Bar("five_years.report_s", "report of a night after five years", "s",
 TRENDS_S = Bar("five_years.trends_s", "`nightbench trends` over five years", "s", 30.0)
 COMPARE_S = Bar("five_years.compare_s", "`nightbench compare` of two engine versions after five years", "s", 60.0)
 SITE_S = Bar("five_years.site_s", "first `nightbench site` of five years", "s", 60.0)
-PEAK_GIB = Bar("five_years.peak_gib", "peak memory of these three", "GiB", 2.0)
+START_PAGE_S = Bar("five_years.start_page_s", "start page of that site, drawn in headless Chromium", "s", 1.0)
+NEW_NIGHT_S = Bar("five_years.new_night_s", "judge and site after one more night", "s", 5.0)
+PEAK_GIB = Bar("five_years.peak_gib", "peak memory of trends, compare and site", "GiB", 2.0)
 LOAD_RATIO = Bar("five_years.load_ratio", "load of a night, over its load into no lake", "x", 1.2, is_portable=True)
 NIGHT = f"{FIRST.year + 5}-01-15T010000Z"
 COMPARED = "engine-versions"
@@ -49,7 +54,7 @@ IN_SQLITE = (
     "SELECT scenario, engine, engine_version_found, count(*), avg(output_throughput_tok_per_s), avg(ttft_p50_ms) "
     "FROM runs GROUP BY 1, 2, 3"
 )
-BARS = (QUESTION_MS, REPORT_S, TRENDS_S, COMPARE_S, SITE_S, PEAK_GIB, LOAD_RATIO)
+BARS = (QUESTION_MS, REPORT_S, TRENDS_S, COMPARE_S, SITE_S, START_PAGE_S, NEW_NIGHT_S, PEAK_GIB, LOAD_RATIO)
 LOAD = """
 import sys, time
 from pathlib import Path
@@ -69,6 +74,9 @@ class Years:
     pandas_s: float
     report_s: float
     commands: Mapping[str, ProcessUse]
+    start_page_s: float
+    judge_s: float
+    site_again_s: float
     load_s: float
     load_empty_s: float
 
@@ -76,10 +84,7 @@ class Years:
 def measure_years(data: Path, nights: int) -> Years:
     """Write the lake below this folder and measure."""
     full, none = data / "full", data / "none"
-    write_nights(full / "lake", nights)
-    with one_loader(full) as lake:
-        swap_in(lake)
-    build_warehouse(full)
+    _write(full, nights)
     questions = dict(_questions(full))
     sqlite_s, pandas_s = _others(full, data / "runs.csv")
     loads: dict[Path, list[float]] = {full: [], none: []}
@@ -95,15 +100,28 @@ def measure_years(data: Path, nights: int) -> Years:
     asked = (("trends",), ("compare", f"0.{newest - 1}", f"0.{newest}"), ("site",))
     nightbench = (sys.executable, "-m", "flows", "--data", str(full))
     commands = {command[0]: run(*nightbench, *command) for command in asked}
+    start_page_s = drawn_s(full / "site" / "index.html")
+    _write(full, 1, nights)
     return Years(
         questions=questions,
         sqlite_s=sqlite_s,
         pandas_s=pandas_s,
         report_s=_timed(lambda: write_report(full, NIGHT)),
         commands=commands,
+        start_page_s=start_page_s,
+        judge_s=_timed(lambda: judge_night(full, night_name(nights), datetime.now(UTC))),
+        site_again_s=run(*nightbench, "site").wall_s,
         load_s=min(loads[full]),
         load_empty_s=min(loads[none]),
     )
+
+
+def _write(data: Path, nights: int, first: int = 0) -> None:
+    """Add so many simulated nights to a lake, from this one on."""
+    write_nights(data / "lake", nights, first=first)
+    with one_loader(data) as lake:
+        swap_in(lake)
+    build_warehouse(data)
 
 
 def _questions(data: Path) -> Iterator[tuple[str, float]]:
@@ -150,6 +168,8 @@ def measure() -> Mapping[str, Measured]:
         TRENDS_S.name: Measured(years.commands["trends"].wall_s),
         COMPARE_S.name: Measured(years.commands["compare"].wall_s),
         SITE_S.name: Measured(years.commands["site"].wall_s),
+        START_PAGE_S.name: Measured(years.start_page_s),
+        NEW_NIGHT_S.name: Measured(years.judge_s + years.site_again_s),
         PEAK_GIB.name: Measured(max(used.peak_bytes for used in years.commands.values()) / GIB),
         LOAD_RATIO.name: Measured(years.load_s / years.load_empty_s),
     }
@@ -172,6 +192,8 @@ def main(argv: list[str] | None = None) -> None:
     print(f"{COMPARED} in SQLite {years.sqlite_s * 1000:.0f} ms, in pandas from CSV {years.pandas_s * 1000:.0f} ms")
     for command, used in years.commands.items():
         print(f"{command} {used.wall_s:.1f} s, {used.peak_bytes / GIB:.2f} GiB")
+    print(f"start page drawn in {years.start_page_s:.2f} s")
+    print(f"one more night: judge {years.judge_s:.1f} s, site {years.site_again_s:.1f} s")
     print(f"report {years.report_s:.1f} s; load {years.load_s:.2f} s, into no lake {years.load_empty_s:.2f} s")
 
 

@@ -92,7 +92,10 @@ def with_lacking(record: RunRecord, columns: Evidence) -> Evidence:
     work = record.asked.workload
     kind = {"is_exact": work.prompts.has_exact_length, "has_tokens": not work.is_embedding}
     applies = (one for one in NIGHT_RULES if one.applies(loop_of(record), work.driver, **kind))
-    lacking = [one for one in applies if one.is_required and columns[one.column] is None]
+    uncounted = ENGINES[record.asked.engine.name].UNCOUNTED
+    lacking = [
+        one for one in applies if one.is_required and columns[one.column] is None and one.column not in uncounted
+    ]
     return {**columns, NOT_CHECKABLE: float(len(lacking))}
 
 

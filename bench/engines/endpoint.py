@@ -33,6 +33,7 @@ START_LOG = StartLog()
 COMPILING = r"(?!)"
 FAILURES: tuple[FailureClass, ...] = ()
 SAMPLED = {ours: theirs for engine in _KNOWN for ours, theirs in engine.SAMPLED.items()}
+UNCOUNTED: frozenset[str] = frozenset()  # it may be an engine that counts all
 
 
 def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench import evidence_columns as ev
 from bench.engines import failures, prometheus, start_lines
 from bench.engines.config import parse_flags, whole_number
 from bench.engines.failures import Failure, FailureClass
@@ -121,6 +122,10 @@ SAMPLED = {
     "spec_draft_tokens": "spec_decode_num_draft_tokens_total",
     "spec_accepted_tokens": "spec_decode_num_accepted_tokens_total",
 }
+# It counts tokens and not how many requests ended or why, and it takes no slot from a request that computes.
+UNCOUNTED = frozenset(
+    {ev.SERVER_CLIENT_REQUESTS_RATIO, ev.SERVER_CLIENT_REQUESTS_DIFF, ev.SERVER_ERRORS, ev.PREEMPTIONS}
+)
 _NAMES = {
     "requests_processing": "num_requests_running",
     "requests_deferred": "num_requests_waiting",

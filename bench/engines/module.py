@@ -110,6 +110,11 @@ class EngineModule(Protocol):
         """The metrics that are sampled during a load: our name of each, and its name in `counters`."""
         ...
 
+    @property
+    def UNCOUNTED(self) -> frozenset[str]:  # noqa: N802 - a constant of the module
+        """The columns of evidence that need a counter which no server of it has, so that no run is doubted for them."""
+        ...
+
     def argv(self, executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[str, ...]:
         """The command that serves this scenario's model on loopback."""
         ...

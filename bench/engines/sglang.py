@@ -113,6 +113,7 @@ SAMPLED = {
     "generation_tokens": "generation_tokens_total",
     "prefix_cache_hits": "prefix_cache_hits_total",
 }
+UNCOUNTED: frozenset[str] = frozenset()
 _NAMES = {
     "num_running_reqs": "num_requests_running",
     "num_queue_reqs": "num_requests_waiting",

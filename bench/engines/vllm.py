@@ -77,6 +77,7 @@ SAMPLED = {
     "spec_draft_tokens": "spec_decode_num_draft_tokens_total",
     "spec_accepted_tokens": "spec_decode_num_accepted_tokens_total",
 }
+UNCOUNTED: frozenset[str] = frozenset()
 
 
 def argv(executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[str, ...]:

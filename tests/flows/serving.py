@@ -99,7 +99,7 @@ def start(home: Path, argv: list[str], env: dict[str, str]) -> Service:
 @cache
 def client() -> httpx2.Client:
     """One for all: each reads this computer's certificates when it is made."""
-    return httpx2.Client(timeout=5)
+    return httpx2.Client(timeout=60)  # a server beside other programs may need long for an answer
 
 
 def is_healthy(url: str) -> bool:

@@ -27,7 +27,7 @@ STOOD_STILL_S = 0.4
 
 def stop_the_client(data: Path) -> None:
     """Stop the meter's processes for a moment while it sends."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while time.monotonic() < until and not list(data.glob("runs/*/*/.*/load/progress.json")):
         time.sleep(0.01)
     (pid_file,) = data.rglob("driver.pid")

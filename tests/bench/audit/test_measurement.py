@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bench.audit.measurement import evidence, loop_of
 from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
+from bench.engines.by_name import ENGINES
 from bench.host_use import Busy
 from bench.loadgen.embeddings import without_tokens
 from bench.loadgen.report import PlannedTokens
@@ -163,6 +164,12 @@ def _demanding(**changes: float) -> Mutation:
 
 def _storing(**columns: float) -> Mutation:
     return lambda run: replace(run, stored=dict(columns))
+
+
+def _on_engine(run: Measured, name: str) -> Measured:
+    asked = run.record.asked
+    engine = asked.engine.model_copy(update={"name": name})
+    return replace(run, record=run.record.model_copy(update={"asked": asked.model_copy(update={"engine": engine})}))
 
 
 def _serving(version: str | None) -> Mutation:
@@ -761,6 +768,17 @@ def test_every_required_rule_without_an_input_is_counted() -> None:
     found = _evidence(replace(STEADY, deltas=None))[NOT_CHECKABLE]
 
     assert found == sum(rule.family == "client-server" and rule.is_required for rule in NIGHT_RULES)
+
+
+def test_what_an_engine_does_not_count_is_not_required_of_it() -> None:
+    counted = ("generation_tokens_total", "prompt_tokens_total", "prefix_cache_hits_total")
+    tokens_only = replace(STEADY, deltas={name: STEADY.deltas[name] for name in counted})
+
+    lacking = {name: _evidence(_on_engine(tokens_only, name))[NOT_CHECKABLE] for name in ENGINES}
+
+    assert lacking == {"vllm": 4, "sglang": 4, "endpoint": 4, "llama.cpp": 0}
+    assert _statuses(_on_engine(tokens_only, "llama.cpp"))["server_errors"] == "NOT-CHECKABLE"
+    assert _evidence(_on_engine(replace(STEADY, deltas=None), "llama.cpp"))[NOT_CHECKABLE] > 0
 
 
 def test_a_healthy_run_lacks_no_input() -> None:
