@@ -122,9 +122,16 @@ SAMPLED = {
     "spec_draft_tokens": "spec_decode_num_draft_tokens_total",
     "spec_accepted_tokens": "spec_decode_num_accepted_tokens_total",
 }
-# It counts tokens and not how many requests ended or why, and it takes no slot from a request that computes.
+# It counts tokens and not how many requests ended or why, and it takes no slot from a request that computes. Whether
+# it counts cached tokens depends on its release: b10488 does, b10012 does not.
 UNCOUNTED = frozenset(
-    {ev.SERVER_CLIENT_REQUESTS_RATIO, ev.SERVER_CLIENT_REQUESTS_DIFF, ev.SERVER_ERRORS, ev.PREEMPTIONS}
+    {
+        ev.SERVER_CLIENT_REQUESTS_RATIO,
+        ev.SERVER_CLIENT_REQUESTS_DIFF,
+        ev.SERVER_ERRORS,
+        ev.PREEMPTIONS,
+        ev.PREFIX_HIT_SHARE,
+    }
 )
 _NAMES = {
     "requests_processing": "num_requests_running",

@@ -112,7 +112,7 @@ class EngineModule(Protocol):
 
     @property
     def UNCOUNTED(self) -> frozenset[str]:  # noqa: N802 - a constant of the module
-        """The columns of evidence that need a counter which no server of it has, so that no run is doubted for them."""
+        """The columns of evidence for which its servers, or some releases of them, have no counter: not required."""
         ...
 
     def argv(self, executable: Path, scenario: Scenario, model: Path, port: int) -> tuple[str, ...]:

@@ -11,15 +11,14 @@ from bench.metrics import Floats
 from bench.student import quantile
 from bench.trends.robust import KEPT_DEGREES, SD_MIN, TINY, lag_one, mad_sd, sd_with_before
 
-ALARM_P = 0.0012  # of one night's look, by Student's t: few nights of baseline must be farther off
-NEWEST_MIN, NEWEST_MAX = 3, 5  # nights whose mean is held against the level
-CLIP = 3.0  # sd, of a new night
-BASELINE_CLIP = 3.0  # sd, of a night of the baseline
+ALARM_P = 0.001  # of one night's look, by Student's t: few nights of baseline must be farther off
+COUNTS = (4, 5, 10)  # of newest nights, whose mean is held against the level: large changes soon, small ones later
+CLIP = 2.5  # sd, of a night, new or of the baseline
 BASELINE_MAX, BASELINE_MIN = 120, 12
 RHO_NIGHTS, RHO_MAX = 20, 0.6
 SAFE = 0.5
-RHO_SURE = 1.5  # standard errors beyond which neighbouring nights are alike
-MEDIAN_SHARE = 0.8  # of the mean
+RHO_SURE = 2.0  # standard errors beyond which neighbouring nights are alike
+MEDIAN_SHARE = 0.5  # of the mean
 CENTRE_COST = 1.1  # variance of the centre over that of a mean
 
 
@@ -40,7 +39,7 @@ def alarms(values: Floats, min_effect: float = 0.01) -> list[Alarm]:
         alarm = _alarm(x[: night + 1], start, before, min_effect)
         if alarm is not None:
             found.append(alarm)
-            before = _level(_baseline(x, start, night), before)[1]
+            before = _level(_split(x, start, night)[0], before)[1]
             start = alarm.since
     return found
 
@@ -52,23 +51,20 @@ def alarm_tonight(level: Floats, sd_before: float | None, min_effect: float = 0.
 
 def _alarm(x: Floats, start: int, before: float | None, min_effect: float) -> Alarm | None:
     night = len(x) - 1
-    baseline = _baseline(x, start, night)
+    baseline, newest = _split(x, start, night)
     if len(baseline) < (BASELINE_MIN if before is None else 3):
         return None
     centre, sd, inflation = _level(baseline, before)
-    newest = x[max(start, night + 1 - NEWEST_MAX) : night + 1][::-1] - centre
-    count, t = _farthest(newest, (sd, inflation, len(baseline)), float(np.log1p(min_effect)))
+    count, t = _farthest(newest[::-1] - centre, (sd, inflation, len(baseline)), float(np.log1p(min_effect)))
     if abs(t) <= quantile(ALARM_P, max(len(baseline) - 1, KEPT_DEGREES if before else 1)):
         return None
     return Alarm(night, night + 1 - count, is_rise=t > 0)
 
 
-def _baseline(x: Floats, start: int, night: int) -> Floats:
-    """The nights of the current level, without the newest ones while there are enough others."""
-    end = night + 1 - NEWEST_MAX
-    if end - start < BASELINE_MIN:
-        end = night + 1 - NEWEST_MIN
-    return x[max(start, end - BASELINE_MAX) : max(end, start)]
+def _split(x: Floats, start: int, night: int) -> tuple[Floats, Floats]:
+    """The nights of the current level that are its baseline, and the newest, as many as leave enough others."""
+    end = night + 1 - min(max(night + 1 - start - BASELINE_MIN, COUNTS[0]), COUNTS[-1])
+    return x[max(start, end - BASELINE_MAX) : max(start, end)], x[max(start, end) : night + 1]
 
 
 def _farthest(newest: Floats, level: tuple[float, float, int], least: float) -> tuple[int, float]:
@@ -78,8 +74,8 @@ def _farthest(newest: Floats, level: tuple[float, float, int], least: float) -> 
     """
     sd, inflation, n = level
     clipped = np.clip(newest, -CLIP * sd, CLIP * sd)
-    best = (NEWEST_MIN, 0.0)
-    for count in range(NEWEST_MIN, len(newest) + 1):
+    best = (COUNTS[0], 0.0)
+    for count in (one for one in COUNTS if one <= len(newest)):
         mean = float(clipped[:count].mean())
         if abs(mean) < least or float(np.median(newest[:count])) / mean < MEDIAN_SHARE:
             continue
@@ -94,7 +90,7 @@ def _level(baseline: Floats, before: float | None) -> tuple[float, float, float]
     centre = float(np.median(baseline))
     residuals = baseline - centre
     scale = max(mad_sd(baseline), TINY)
-    kept = np.clip(residuals, -BASELINE_CLIP * scale, BASELINE_CLIP * scale)
+    kept = np.clip(residuals, -CLIP * scale, CLIP * scale)
     centre += float(kept.mean())
     sd = max(float(kept.std()) * (1 + 0.8 / n), 0.7 * scale, SD_MIN)
     if before is not None and n < 2 * KEPT_DEGREES:

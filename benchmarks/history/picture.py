@@ -5,6 +5,7 @@ night of a release in a round, the A/A night, has a mark of its own.
 """
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ PICTURE = ROOT / "docs" / "images" / "history.svg"
 METRICS = {"output_throughput_tok_per_s": "output tokens a second", "ttft_p50_ms": "median TTFT, ms"}
 SCENARIO, ENGINE = -3, -2  # parts of the name of a series
 NIGHT, AA = "night", "A/A night"
+TOO_FINE = re.compile(r"(\.\d\d)\d\d+")  # for a picture in pixels
 
 
 def marks(history: Path) -> list[dict[str, Any]]:
@@ -78,7 +80,7 @@ def draw(found: Sequence[dict[str, Any]]) -> str:
     ]
     chart = alt.vconcat(*rows, background="white").configure_view(stroke=None).configure_axis(gridColor="#eee")
     svg: str = vl_convert.vegalite_to_svg(chart.to_json())
-    return svg + "\n"
+    return TOO_FINE.sub(r"\1", svg) + "\n"
 
 
 def _panel(nights: pd.DataFrame, bars: pd.DataFrame, metric: str, panel: str, *, is_titled: bool) -> alt.LayerChart:
@@ -86,9 +88,17 @@ def _panel(nights: pd.DataFrame, bars: pd.DataFrame, metric: str, panel: str, *,
     release = alt.X("release:N", sort=list(dict.fromkeys(own["release"])), title=None)
     value = alt.Y("value:Q", title=metric, scale=alt.Scale(zero=False))
     kind = alt.Shape("kind:N", scale=alt.Scale(domain=[NIGHT, AA], range=["circle", "cross"]), title=None)
-    points = alt.Chart(own).mark_point(color="#0072b2", opacity=0.7).encode(x=release, y=value, shape=kind)
-    bar = alt.Chart(of_releases).mark_rule(color="#d55e00", strokeWidth=2).encode(x=release, y="low:Q", y2="high:Q")
-    tick = alt.Chart(of_releases).mark_tick(color="#d55e00", thickness=2, size=18).encode(x=release, y="mean:Q")
+    points = alt.Chart(own).mark_point(color="#0072b2", opacity=0.7, aria=False).encode(x=release, y=value, shape=kind)
+    bar = (
+        alt.Chart(of_releases)
+        .mark_rule(color="#d55e00", strokeWidth=2, aria=False)
+        .encode(x=release, y="low:Q", y2="high:Q")
+    )
+    tick = (
+        alt.Chart(of_releases)
+        .mark_tick(color="#d55e00", thickness=2, size=18, aria=False)
+        .encode(x=release, y="mean:Q")
+    )
     title = panel if is_titled else ""
     return alt.layer(bar, tick, points).properties(width=190, height=150, title=title)
 

@@ -18,7 +18,7 @@ LINKED = ("suites", "tests")
 JUDGES = re.compile(r"nightbench (run|audit) ")
 RESULT_COLUMNS = {"scenario", "repeat", "verdict", "ttft_p50_ms", "tpot_p50_ms"}
 SEEN = {
-    "demo": {"simulated", "questions", "sql"},
+    "demo": {"real", "questions", "sql"},
     "doctor": {"python", "engine", "leases"},
     "plan": {"scenario_id", "repeat", "load", "requests"},
     "run": {"verdict", "report:"},
@@ -57,7 +57,7 @@ def checkout(house: NightFixture) -> Path:
     """A folder with the environment, the suites, the example files and the demo of a checkout, and no data yet."""
     folder = house.data.parent / "checkout"
     folder.mkdir()
-    plant_demo(folder)
+    plant_demo(folder, is_simulated=False)
     (folder / ".venv").symlink_to(sys.prefix)
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)

@@ -37,14 +37,18 @@ def write_history_demo(folder: Path, history: Path = HISTORY) -> Path:
     """
     start = folder / "site" / "index.html"
     nights = read_nights(history)
-    digest = hashlib.sha256((history / NIGHTS).read_bytes()).hexdigest()[:16]
-    if begin_demo(folder, HISTORY_MARK, _TEXT.format(digest=digest)):
+    if begin_demo(folder, HISTORY_MARK, history_mark(history)):
         return start
     shown = load_history(folder, history)
     with writing(folder):
         write_text(folder / NIGHTS, csv_text([night | {"shown_as": shown.get(night["night"], "")} for night in nights]))
     judge_nights(folder, {name: _time_of(name) + timedelta(hours=1) for name in shown.values()}, {})
     return write_site(folder, start.parent, NIGHT_PAGES).index
+
+
+def history_mark(history: Path) -> str:
+    """What the mark of its demo says; another one for another history."""
+    return _TEXT.format(digest=hashlib.sha256((history / NIGHTS).read_bytes()).hexdigest()[:16])
 
 
 def read_nights(history: Path) -> list[dict[str, str]]:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from bench.audit.evidence.evidence import EvidenceByColumn, Observed
 from bench.audit.judge import Finding, finding_of, withdrawn_of
 from bench.audit.rules import BY_COLUMN, NOT_CHECKABLE, REQUIRED, Status, Verdict, is_only_noisy, verdict
+from bench.engines.by_name import ENGINES
 from bench.wording import counted
 from warehouse.judging.expectations import (
     EvidenceRow,
@@ -81,8 +82,8 @@ def judge(rows: Sequence[Row], results: Sequence[ExpectationResult], more: More 
         case = _case(row, more or {})
         found = {**dict(_findings_of(row, case, failed)), **_broken_checks(row, broken)}
         of_each = {column: finding["status"] for column, finding in found.items()}
-        verdicts[row["run_id"]] = verdict(of_each)
-        noisy |= {row["run_id"]} if is_only_noisy(of_each) else set()
+        verdicts[row["run_id"]] = verdict(of_each, _required(row))
+        noisy |= {row["run_id"]} if is_only_noisy(of_each, _required(row)) else set()
         beginnings = withdrawn_of(case.evidence, statuses(case, failed))
         withdrawn[row["run_id"]] = withdrawn_columns("measurements", row, beginnings)
         findings += found.values()
@@ -109,9 +110,14 @@ def _rule_finding(row: Row, column: str, evidence: EvidenceByColumn, status: Sta
     if status == "NOT-CHECKABLE" and isinstance(evidence[column], Observed):
         finding = replace(finding, message=f"not checkable: the check of {column} failed")
     more = {}
-    if status == "NOT-CHECKABLE" and column in REQUIRED:
+    if status == "NOT-CHECKABLE" and column in _required(row):
         more["severity"] = "warning"  # other rules apply only where their input may exist
     return _ids(row) | finding_row(finding) | more
+
+
+def _required(row: Row) -> frozenset[str]:
+    """The columns without which a run of its engine is doubted."""
+    return REQUIRED - ENGINES[row["engine"]].UNCOUNTED
 
 
 def _unclear(row: Row) -> Row:

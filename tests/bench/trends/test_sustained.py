@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bench.metrics import Floats
-from bench.trends.sustained import NEWEST_MAX, alarms
+from bench.trends.sustained import COUNTS, alarms
 
 
 def noise(seed: int, nights: int = 80, sd: float = 0.02) -> Floats:
@@ -18,7 +18,7 @@ def test_a_step_of_ten_percent_is_said_within_four_nights_with_its_side_and_its_
         values = noise(seed)
         values[60:] *= by
         said = [one for one in alarms(values) if one.is_rise == (by > 1)]
-        hits += any(60 <= one.said_on <= 63 and abs(one.since - 60) < NEWEST_MAX for one in said)
+        hits += any(60 <= one.said_on <= 63 and abs(one.since - 60) < COUNTS[-1] for one in said)
 
     assert hits >= 9
 
