@@ -39,7 +39,7 @@ def _section(rules: Mapping[str, Rule], scenarios: Sequence[Scenario]) -> str:
 ## Nights of a real engine, resampled
 
 The nights are real, their number is not: {len(noises)} series of {nights} nights of
-[the history](../../catalog/history/README.md), {" and ".join(f"`{one}`" for one in METRICS)} of
+the history in `catalog/history`, {" and ".join(f"`{one}`" for one in METRICS)} of
 {len(scenarios)} scenarios. Each resampled night takes a night that was measured, without the level of its release, in
 blocks of {BLOCK} that ran in a row, and draws the requests of its runs again. So every one of them is an A/A night, and
 the steps are multiplied into them: {STEPS} of each size in each series, and in each series {DRAWS} times {NIGHTS}
