@@ -14,7 +14,7 @@ from bench.trends.drift import is_drift
 from bench.trends.effect import Effect, effect_of
 from bench.trends.lasting import is_lasting
 from bench.trends.night_judge import min_effect_of
-from bench.trends.robust import mad_sd, rough_sd
+from bench.trends.robust import mad_sd, median, rough_sd
 from bench.trends.segmenter import change_points
 from bench.trends.series import Point, Series, varying
 from bench.trends.weights import weighed
@@ -108,7 +108,7 @@ def _of_part(series: Series, nights: Sequence[Point], min_effect: float, said: t
     points = change_points(values, min_effect)
     edges = [0, *points, len(nights)]
     for start, point, end in zip(edges, edges[1:], edges[2:], strict=False):
-        is_rise = bool(np.median(values[point:end]) > np.median(values[start:point]))
+        is_rise = median(values[point:end]) > median(values[start:point])
         if (nights[point].night, is_rise) not in levels:
             effect = effect_of(values[start:point], values[point:end])
             counts = max(min_effect, min_effect_of(series.key.metric))
@@ -129,7 +129,7 @@ def _excursions(series: Series, nights: Sequence[Point], values: Floats) -> Iter
     if len(values) < 2 * EXCURSION_NIGHTS + 1:
         return
     x = np.log(values)
-    off = x - np.median(x)
+    off = x - median(x)
     scale = max(mad_sd(x), rough_sd(x))
     bound = max(EXCURSION_SCALES * scale, EXCURSION_EFFECT)
     sides = np.where(np.abs(off) > bound, np.sign(off), 0)
@@ -139,7 +139,7 @@ def _excursions(series: Series, nights: Sequence[Point], values: Floats) -> Iter
         first, at = at, at + length
         if side and length <= EXCURSION_NIGHTS and first:
             sd = scale * np.sqrt(1 / length + 1 / len(values))
-            effect = _with_margin(float(np.median(off[first:at])), float(Z_975 * sd))
+            effect = _with_margin(median(off[first:at]), float(Z_975 * sd))
             yield Change(
                 series,
                 "excursion",

@@ -5,6 +5,7 @@ from statistics import NormalDist
 import numpy as np
 
 from bench.metrics import Floats
+from bench.trends.robust import median
 
 NIGHTS = 28
 NIGHTS_MIN = 16
@@ -18,9 +19,9 @@ def is_drift(values: Floats, at: int) -> bool:
     if len(x) < NIGHTS_MIN:
         return False
     before, after = x[: at - low], x[at - low :]
-    step = np.concatenate([before - np.median(before), after - np.median(after)])
+    step = np.concatenate([before - median(before), after - median(after)])
     line = x - _theil_sen(x) * np.arange(len(x))
-    is_line = np.abs(line - np.median(line)).sum() < np.abs(step).sum()
+    is_line = np.abs(line - median(line)).sum() < np.abs(step).sum()
     return bool(is_line) and _kendall_p(x) < P
 
 
@@ -32,7 +33,7 @@ def _pairs(x: Floats) -> tuple[Floats, Floats]:
 def _theil_sen(x: Floats) -> float:
     """The median of the slopes of all pairs, a night."""
     rises, runs = _pairs(x)
-    return float(np.median(rises / runs))
+    return median(rises / runs)
 
 
 def _kendall_p(x: Floats) -> float:

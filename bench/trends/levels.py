@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from bench.trends.changes import Z_975
-from bench.trends.robust import mad_sd
+from bench.trends.robust import mad_sd, median
 from bench.trends.series import Point, Series
 
 BAND_NIGHTS = 5  # fewer have no band
@@ -37,7 +37,7 @@ def levels_of(series: Series, starts: Sequence[datetime]) -> list[Level]:
 def _levels(nights: Sequence[Point], edges: Sequence[int]) -> Iterator[Level]:
     for start, end in pairwise(edges):
         x = np.log([night.value for night in nights[start:end]])
-        middle = float(np.median(x))
+        middle = median(x)
         margin = Z_975 * mad_sd(x) * float(np.sqrt(1 + 1 / len(x))) if len(x) >= BAND_NIGHTS else None
         low, high = (None, None) if margin is None else (float(np.exp(middle + side * margin)) for side in (-1, 1))
         yield Level(nights[start].at, nights[end - 1].at, float(np.exp(middle)), low, high)

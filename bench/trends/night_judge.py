@@ -8,7 +8,7 @@ import numpy as np
 
 from bench.metrics import Floats
 from bench.student import p_two_sided, quantile
-from bench.trends.robust import KEPT_DEGREES, SD_MIN, TINY, mad_sd, sd_with_before
+from bench.trends.robust import KEPT_DEGREES, SD_MIN, TINY, mad_sd, median, sd_with_before
 from bench.trends.series import Point
 from bench.trends.weights import weighed
 
@@ -106,7 +106,7 @@ def coupling(y: Floats, k: Floats) -> float:
     if len(y) < BASELINE_MIN:
         return 0.0
     dy, dk = np.diff(y), np.diff(k)
-    kept = np.abs(dy - np.median(dy)) <= 4 * max(mad_sd(dy), TINY)
+    kept = np.abs(dy - median(dy)) <= 4 * max(mad_sd(dy), TINY)
     dy, dk = dy[kept] - dy[kept].mean(), dk[kept] - dk[kept].mean()
     spread, degrees = float((dk * dk).sum()), len(dy) - 2
     if degrees < 1 or spread < TINY:
@@ -136,7 +136,7 @@ def _level(nights: Sequence[Point], sd_before: float | None) -> _Level | None:
     if sd_before is not None and n < BASELINE_MIN:
         sd = sd_with_before(sd, n, sd_before)
         degrees += KEPT_DEGREES
-    return _Level(float(np.median(y)), sd, n, degrees, slope, control)
+    return _Level(median(y), sd, n, degrees, slope, control)
 
 
 def _sd(level: _Level, night: Point) -> float:

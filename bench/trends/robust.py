@@ -10,15 +10,23 @@ KEPT_DEGREES = 15  # by which the noise before a change counts in the first nigh
 SD_MIN = 0.002  # of logarithms, that is believed
 
 
+def median(x: Floats) -> float:
+    """The median. numpy's takes ten times as long for the few nights of a series. NaN where there are no numbers."""
+    if not len(x):
+        return np.nan
+    ordered = np.sort(x)
+    return float((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2)
+
+
 def rough_sd(x: Floats) -> float:
     """The sd of the noise from neighbouring nights: a step does not move it."""
     steps = np.diff(x)
-    return float(MAD_TO_SD * np.median(np.abs(steps - np.median(steps))) / np.sqrt(2)) + 1e-12
+    return float(MAD_TO_SD * median(np.abs(steps - median(steps))) / np.sqrt(2)) + 1e-12
 
 
 def mad_sd(x: Floats) -> float:
     """The sd by the median of the absolute deviations from the median."""
-    return float(MAD_TO_SD * np.median(np.abs(x - np.median(x))))
+    return float(MAD_TO_SD * median(np.abs(x - median(x))))
 
 
 def pooled(variance: float, degrees: int, other: float, others: int) -> float:

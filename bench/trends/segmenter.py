@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from bench.metrics import Floats
-from bench.trends.robust import TINY, lag_one, mad_sd, rough_sd, running_median
+from bench.trends.robust import TINY, lag_one, mad_sd, median, rough_sd, running_median
 
 RESIDUAL_CLIP = 4.0  # scales; else one large late step hides the earlier ones
 NEAR = 3  # nights by which the partition of the clipped values may be off
@@ -86,20 +86,20 @@ def _within(z: Floats, min_size: int) -> Iterator[tuple[int, Floats]]:
 def _resolution(values: Floats) -> float:
     """Half of the smallest step between two values, as a share: rounded values have no smaller noise."""
     steps = np.diff(np.unique(values))
-    return 0.0 if len(steps) == 0 else float(steps.min() / np.median(values)) / 2
+    return 0.0 if len(steps) == 0 else float(steps.min() / median(values)) / 2
 
 
 def _clipped(x: Floats, scale: float, clip: float) -> Floats:
     """The logarithms in units of their noise; a spike adds at most `clip` of them to its neighbours' median."""
     centre = running_median(x)
     z = centre + np.clip(x - centre, -clip * scale, clip * scale)
-    return np.asarray((z - np.median(z)) / scale)
+    return np.asarray((z - median(z)) / scale)
 
 
 def _long_run_factor(z: Floats, found: Sequence[int], rho_max: float) -> float:
     """The variance of a long mean over that of independent noise of sd 1."""
     edges = [0, *found, len(z)]
-    residuals = np.concatenate([z[a:b] - np.median(z[a:b]) for a, b in pairwise(edges)])
+    residuals = np.concatenate([z[a:b] - median(z[a:b]) for a, b in pairwise(edges)])
     scale = max(mad_sd(residuals), TINY)
     clipped = np.clip(residuals, -RESIDUAL_CLIP * scale, RESIDUAL_CLIP * scale)
     scale = max(scale, 0.7 * float(clipped.std()))
@@ -116,7 +116,7 @@ def _dated(x: Floats, found: Sequence[int], scale: float) -> list[int]:
 
 def _best_date(x: Floats, edges: tuple[int, int, int], scale: float) -> int:
     start, point, end = edges
-    left, right = float(np.median(x[start:point])), float(np.median(x[point:end]))
+    left, right = median(x[start:point]), median(x[point:end])
     low, high = max(start + 1, point - NEAR), min(end - 1, point + NEAR)
     to_left, to_right = np.abs(x[low:high] - left), np.abs(x[low:high] - right)
     # A night far from both levels says nothing about the date.
@@ -130,7 +130,7 @@ def _large_enough(values: Floats, found: Sequence[int], min_effect: float) -> li
     """Without the steps below `min_effect`, the smallest first, since each merge moves the levels of its neighbours."""
     kept = list(found)
     while kept:
-        levels = [float(np.median(values[a:b])) for a, b in pairwise([0, *kept, len(values)])]
+        levels = [median(values[a:b]) for a, b in pairwise([0, *kept, len(values)])]
         steps = [abs(right / left - 1) for left, right in pairwise(levels)]
         smallest = int(np.argmin(steps))
         if steps[smallest] >= min_effect:

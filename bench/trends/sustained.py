@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.metrics import Floats
 from bench.student import quantile
-from bench.trends.robust import KEPT_DEGREES, SD_MIN, TINY, lag_one, mad_sd, sd_with_before
+from bench.trends.robust import KEPT_DEGREES, SD_MIN, TINY, lag_one, mad_sd, median, sd_with_before
 
 ALARM_P = 0.001  # of one night's look, by Student's t: few nights of baseline must be farther off
 COUNTS = (4, 5, 10)  # of newest nights, whose mean is held against the level: large changes soon, small ones later
@@ -77,7 +77,7 @@ def _farthest(newest: Floats, level: tuple[float, float, int], least: float) -> 
     best = (COUNTS[0], 0.0)
     for count in (one for one in COUNTS if one <= len(newest)):
         mean = float(clipped[:count].mean())
-        if abs(mean) < least or float(np.median(newest[:count])) / mean < MEDIAN_SHARE:
+        if abs(mean) < least or median(newest[:count]) / mean < MEDIAN_SHARE:
             continue
         t = mean / (sd * inflation * float(np.sqrt(1 / count + CENTRE_COST / n)))
         best = max(best, (count, t), key=lambda one: abs(one[1]))
@@ -87,7 +87,7 @@ def _farthest(newest: Floats, level: tuple[float, float, int], least: float) -> 
 def _level(baseline: Floats, before: float | None) -> tuple[float, float, float]:
     """The centre, the sd of a night about it, and by how much nights that are alike make a mean less certain."""
     n = len(baseline)
-    centre = float(np.median(baseline))
+    centre = median(baseline)
     residuals = baseline - centre
     scale = max(mad_sd(baseline), TINY)
     kept = np.clip(residuals, -CLIP * scale, CLIP * scale)

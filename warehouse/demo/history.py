@@ -2,7 +2,7 @@
 
 import csv
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from warehouse.site.write import write_site
 HISTORY = Path(__file__).parents[2] / "catalog" / "history"
 NIGHTS = "nights.csv"
 _NAME = "%Y-%m-%dT%H%M%SZ"
+_NAMED = r"\d{4}-\d\d-\d\dT\d{6}Z"  # what has the name of a night in it
 _TEXT = "The nights of the history {digest}, in the order of its releases, that `nightbench demo` wrote.\n"
 Night = Mapping[str, str]  # a row of nights.csv
 
@@ -91,22 +92,28 @@ def _time_of(name: str) -> datetime:
 def _stage(staging: Path, path: Path, names: Mapping[str, str]) -> None:
     """Write a table's rows of each night under its new name; a column that the history is too old to have is NULL."""
     table: Table = path.stem  # type: ignore[assignment]
-    schema, rows = arrow_schema(table), pq.read_table(path)
+    schema, found = arrow_schema(table), pq.read_table(path)
+    known = set(found.schema.names)
+    rows = pa.table([_column(found, field, known) for field in schema], schema=schema)
+    named = {field.name for field in schema if pa.types.is_string(field.type) and _has_names(rows[field.name])}
     for night, name in names.items():
-        own = rows.filter(pc.equal(rows[PARTITION], night))
+        own = rows.filter(pc.equal(found[PARTITION], night))
         if len(own):
-            columns = [_moved(own, field, night, name) for field in schema]
+            columns = [_moved(own[field.name], field.name in named, night, name) for field in schema]
             with PartWriter(staging, table, name) as part:
                 part.add(pa.table(columns, schema=schema))
 
 
-def _moved(rows: pa.Table, field: pa.Field, night: str, name: str) -> Any:
-    """A column with its times moved and the night's name replaced."""
-    if field.name not in rows.schema.names:
-        return pa.nulls(len(rows), field.type)
-    values = rows[field.name].cast(field.type)
-    if pa.types.is_timestamp(field.type):
+def _column(rows: pa.Table, field: pa.Field, known: Collection[str]) -> Any:
+    return rows[field.name].cast(field.type) if field.name in known else pa.nulls(len(rows), field.type)
+
+
+def _has_names(values: pa.ChunkedArray) -> bool:
+    return bool(pc.any(pc.match_substring_regex(values, _NAMED)).as_py())
+
+
+def _moved(values: pa.ChunkedArray, is_named: bool, night: str, name: str) -> Any:
+    """Values of one night with their times moved, and its name replaced where they name it."""
+    if pa.types.is_timestamp(values.type):
         return pc.add(values, pa.scalar(_time_of(name) - _time_of(night), pa.duration("us")))
-    if pa.types.is_string(field.type):
-        return pc.replace_substring(values, night, name)
-    return values
+    return pc.replace_substring(values, night, name) if is_named else values

@@ -118,10 +118,9 @@ def _write_month(path: Path, table: Table, nights: Nights) -> None:
 def _read_night(path: Path, night: str, schema: pa.Schema) -> pa.Table:
     with pq.ParquetFile(path) as file:
         rows = file.read()
+    known = set(rows.schema.names)  # asking pyarrow for the names of three hundred columns takes a while
     columns = {
-        field.name: rows.column(field.name).cast(field.type)
-        if field.name in rows.schema.names
-        else pa.nulls(len(rows), field.type)
+        field.name: rows.column(field.name).cast(field.type) if field.name in known else pa.nulls(len(rows), field.type)
         for field in schema
     }
     return pa.table({PARTITION: pc.fill_null(pa.nulls(len(rows), pa.string()), night), **columns})

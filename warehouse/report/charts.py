@@ -10,7 +10,6 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-VEGA = f"vega-{vl_convert.get_vega_version()}.js"
 WIDTH, HEIGHT = 480, 150
 _X = alt.X("at:T", title=None, axis=alt.Axis(format="%d %b %y", tickCount=6))
 _SEEN = alt.Tooltip("at:T", format="%Y-%m-%d %H:%M")
@@ -24,13 +23,6 @@ _CONFIG: dict[str, Any] = {
     "axis": _LEGIBLE | _LINES,
     "legend": _LEGIBLE,
 }
-
-
-@cache
-def vega_script() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one classic script, for a page that loads nothing from outside."""
-    named = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed; window.vega = vega;")
-    return f"(()=>{{{named}}})();\n"
 
 
 @cache

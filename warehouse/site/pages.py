@@ -5,10 +5,11 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from warehouse.report.charts import VEGA, templates
+from warehouse.report.charts import templates
 from warehouse.report.figures import json_script
 from warehouse.report.markup import ICON, NOTHING, document, joined
 from warehouse.report.simulated import demo_note
+from warehouse.report.vega import VEGA
 from warehouse.site.age import AGE, age_html
 from warehouse.site.atom import FEED
 

@@ -3,9 +3,12 @@
 Addresses stay: a page that was written keeps its name, and no page is deleted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from multiprocessing import get_context
 from pathlib import Path
 
 from markupsafe import Markup
@@ -14,12 +17,12 @@ from nights.durable import write_if_changed
 from warehouse.lake.database import opened_once, these_nights_alone
 from warehouse.lake.lake import writing
 from warehouse.lake.query import ask
-from warehouse.report.charts import VEGA, vega_script
 from warehouse.report.checks import write_docs
 from warehouse.report.figures import csv_link, csv_text, in_browser, save_script
 from warehouse.report.markup import NOTHING, answered, joined, page_links, section, sql_html
 from warehouse.report.night_trends import read_trends
 from warehouse.report.page import night_body
+from warehouse.report.vega import VEGA, vega_script
 from warehouse.site.age import AGE, age_script, data_of_night
 from warehouse.site.atom import Notice
 from warehouse.site.comparisons import write_comparisons
@@ -53,7 +56,7 @@ def write_site(data: Path, out: Path, night_pages: int = NIGHT_PAGES, notices: S
     `notices` are what was reported of the nights, for the feed. Raises LoadIntoWarehouseError if a file cannot be
     written.
     """
-    with writing(out), opened_once(data):
+    with writing(out), opened_once(data), _scripts_beside(out / "assets"):
         contents = read_contents(data, notices)
         nights, newest = contents.nights, contents.newest
         listed = write_series(data, out, contents.changes, PANELS)
@@ -63,7 +66,6 @@ def write_site(data: Path, out: Path, night_pages: int = NIGHT_PAGES, notices: S
             body = _compared(compared) + releases_html(data, out) if name == "compare" else NOTHING
             body += joined(_answer(data, out, one) for one in questions)
             write_if_changed(out / f"{name}.html", page_html(data, f"{name}.html", title, body, newest))
-        _write_scripts(out / "assets")
         write_program_files(data, out, contents)
         body = start_body(data, out, contents, listed, compared)
         write_if_changed(out / "index.html", page_html(data, "index.html", "Nightbench", body, newest))
@@ -89,12 +91,19 @@ def _compared(links: Markup) -> Markup:
     return section("Nights, images and machines", links) if links else NOTHING
 
 
-def _write_scripts(assets: Path) -> None:
+@contextmanager
+def _scripts_beside(assets: Path) -> Iterator[None]:
+    """Write the scripts while the pages are written: a new process puts the one that takes a second together."""
     write_if_changed(assets / DRAW, Path(__file__).with_name(DRAW).read_text(encoding="utf-8"))
     write_if_changed(assets / SAVE, save_script())
     write_if_changed(assets / AGE, age_script())
-    if not (assets / VEGA).exists():  # its name has its version
-        write_if_changed(assets / VEGA, vega_script())
+    if (assets / VEGA).exists():  # its name has its version
+        yield
+        return
+    with ProcessPoolExecutor(1, get_context("spawn")) as beside:
+        script = beside.submit(vega_script)
+        yield
+        write_if_changed(assets / VEGA, script.result())
 
 
 def _answer(data: Path, out: Path, question: Question) -> Markup:
