@@ -4,11 +4,9 @@ Addresses stay: a page that was written keeps its name, and no page is deleted.
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from multiprocessing import get_context
 from pathlib import Path
 
 from markupsafe import Markup
@@ -22,7 +20,7 @@ from warehouse.report.figures import csv_link, csv_text, in_browser, save_script
 from warehouse.report.markup import NOTHING, answered, joined, page_links, section, sql_html
 from warehouse.report.night_trends import read_trends
 from warehouse.report.page import night_body
-from warehouse.report.vega import VEGA, vega_script
+from warehouse.report.vega import VEGA, vega_script_meanwhile
 from warehouse.site.age import AGE, age_script, data_of_night
 from warehouse.site.atom import Notice
 from warehouse.site.comparisons import write_comparisons
@@ -93,17 +91,16 @@ def _compared(links: Markup) -> Markup:
 
 @contextmanager
 def _scripts_beside(assets: Path) -> Iterator[None]:
-    """Write the scripts while the pages are written: a new process puts the one that takes a second together."""
+    """Write the scripts; Vega at the end of the block, since it takes another process a second."""
     write_if_changed(assets / DRAW, Path(__file__).with_name(DRAW).read_text(encoding="utf-8"))
     write_if_changed(assets / SAVE, save_script())
     write_if_changed(assets / AGE, age_script())
     if (assets / VEGA).exists():  # its name has its version
         yield
         return
-    with ProcessPoolExecutor(1, get_context("spawn")) as beside:
-        script = beside.submit(vega_script)
+    with vega_script_meanwhile() as script:
         yield
-        write_if_changed(assets / VEGA, script.result())
+        write_if_changed(assets / VEGA, script())
 
 
 def _answer(data: Path, out: Path, question: Question) -> Markup:
