@@ -22,6 +22,7 @@ from benchmarks import (
     token_counts,
     warehouse_load,
 )
+from benchmarks.history import repeats as history_repeats
 from benchmarks.run import run
 
 BENCHMARKS = (
@@ -39,6 +40,7 @@ BENCHMARKS = (
     mutations.BENCHMARK,
     night_overhead.BENCHMARK,
     planned_repeats.BENCHMARK,
+    history_repeats.BENCHMARK,
     replay_error.BENCHMARK,
     searches.BENCHMARK,
     suite_time.BENCHMARK,

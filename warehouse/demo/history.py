@@ -66,15 +66,19 @@ def load_history(folder: Path, history: Path) -> dict[str, str]:
 
     The nights stand one a day until the day of the last one, and all their times move with them.
     """
-    nights = read_nights(history)
-    names = shown_names(nights)
+    names = shown_names(read_nights(history))
+    load_nights(folder, history, names)
+    return names
+
+
+def load_nights(folder: Path, history: Path, names: Mapping[str, str]) -> None:
+    """Load those nights of a history that have a name here, each under this name and at its time."""
     with writing(folder / "lake"), one_loader(folder) as lake:
         for path in sorted(history.glob("*.parquet")):
             if path.stem in COLUMNS:
                 _stage(lake / STAGING, path, names)
         swap_in(lake)
         build_warehouse(folder)
-    return names
 
 
 def shown_names(nights: Sequence[Night]) -> dict[str, str]:
