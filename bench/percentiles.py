@@ -25,7 +25,7 @@ def percentiles(values: Floats, quantiles: Sequence[float]) -> list[float]:
     below = np.floor(place).astype(np.int64)
     above = np.minimum(below + 1, len(values) - 1)
     ranks, where = np.unique(np.concatenate((below, above)), return_inverse=True)
-    low, high = _of_ranks(values, ranks)[where].reshape(2, -1)
+    low, high = of_ranks(values, ranks)[where].reshape(2, -1)
     from_low, from_high = place - below, 1 - (place - below)
     # From the nearer of the two, so that rounding never leads past them.
     is_nearer_low = from_low < from_high
@@ -33,8 +33,8 @@ def percentiles(values: Floats, quantiles: Sequence[float]) -> list[float]:
     return [float(one) for one in found]
 
 
-def _of_ranks(values: Floats, ranks: Ints) -> Floats:
-    """The values at these places, ascending and from 0, of the values in order."""
+def of_ranks(values: Floats, ranks: Ints) -> Floats:
+    """The values at these places, ascending and from 0, of the values in order; NaN comes last."""
     lowest, highest = float(values.min()), float(values.max())
     width = (highest - lowest) / BINS
     if len(values) < FEW or not TINY < width < np.inf:

@@ -25,7 +25,7 @@ from tests.warehouse.folders import Shape, write_night, write_run
 REQUESTS, RUNS, GAPS = 1_000_000, 100, 100
 GIB = 1 << 30
 WALL_S = Bar("warehouse_load.wall_s", f"load of {REQUESTS:,} requests x {GAPS} gaps", "s", 60.0, baseline="pyarrow")
-RATIO = Bar("warehouse_load.ratio", "its wall time over that of pyarrow", "x", 15.0, is_portable=True)
+RATIO = Bar("warehouse_load.ratio", "its wall time over that of pyarrow", "x", 10.0, is_portable=True)
 PEAK_GIB = Bar("warehouse_load.peak_gib", "its peak memory", "GiB", 2.0)
 NIGHT = "2026-03-01"
 LOAD = """

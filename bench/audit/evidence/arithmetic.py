@@ -13,6 +13,7 @@ from bench.audit.evidence.rounding import beyond, half_unit, looseness, rel, who
 from bench.audit.evidence.statistics import quantile
 from bench.audit.evidence.successful import SuccessfulRequests
 from bench.metrics import Floats, ratio
+from bench.percentiles import of_ranks
 
 SLIP = 0.99  # as far are numbers apart whose units are
 FIRST_GAPS = 5.0  # mean gaps: an exponential first one is longer in one run of 150
@@ -249,8 +250,8 @@ def _percentiles(samples: Floats, quantiles: dict[str, float]) -> dict[str, tupl
     asked = list(quantiles.values())
     ranks = np.asarray(asked) / 100 * (len(samples) - 1)
     below, above = np.floor(ranks).astype(np.int64), np.ceil(ranks).astype(np.int64)
-    ordered = np.partition(samples, np.unique(np.concatenate((below, above))))
-    low, high = ordered[below], ordered[above]
+    places, where = np.unique(np.concatenate((below, above)), return_inverse=True)
+    low, high = of_ranks(samples, places)[where].reshape(2, -1)
     linear = low + (high - low) * (ranks - below)
     return {name: (float(linear[i]), float(low[i]), float(high[i])) for i, name in enumerate(quantiles)}
 

@@ -32,4 +32,4 @@ def far(
     machine: str | None = None,
 ) -> SshExecutor:
     lease = LeaseContext(LEASE, night, data, python, machine, {"HF_TOKEN": "a secret"})
-    return SshExecutor(SshHost(access_to(sshd, keys[0]), patience_s=20), lease)
+    return SshExecutor(SshHost(access_to(sshd, keys[0])), lease)

@@ -31,7 +31,7 @@ def quiet(_line: str) -> None:
 def until(is_so: Callable[[], bool]) -> None:
     end = time.monotonic() + 300
     while not is_so():
-        assert time.monotonic() < end, "not true after 60 s"
+        assert time.monotonic() < end, "not true after 300 s"
         time.sleep(0.02)
 
 

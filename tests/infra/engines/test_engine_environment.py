@@ -153,7 +153,7 @@ def test_an_engine_on_another_machine_gets_the_named_secret_and_inherits_none_of
     lease = LeaseContext(
         LEASE, "night", tmp_path / "data", sys.executable, environment={"HF_TOKEN": SECRETS["HF_TOKEN"]}
     )
-    machine, reporter = SshExecutor(SshHost(access, patience_s=20), lease), Reporter(silent)
+    machine, reporter = SshExecutor(SshHost(access), lease), Reporter(silent)
     executable = tmp_path / "vllm"
     executable.write_text(f"#!/bin/sh\necho environment of\n{others}\n{TELL_SECRET}\n")
     executable.chmod(0o755)

@@ -373,7 +373,7 @@ def _add_shard(hub: HubEmulator) -> None:
 def _until(is_so: Callable[[], bool]) -> None:
     until = time.monotonic() + 300
     while not is_so():
-        assert time.monotonic() < until, "not true after 30 s"
+        assert time.monotonic() < until, "not true after 300 s"
         time.sleep(0.05)
 
 

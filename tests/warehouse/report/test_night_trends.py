@@ -12,18 +12,19 @@ from warehouse.report.night_trends import read_trends
 NIGHTS = ("2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04", "2026-03-05", "2026-03-06")
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two scenarios, of which one begins late and fails in the night after its first."""
+    folder = tmp_path_factory.mktemp("data")
     chat, both = {"chat": Shape()}, {"chat": Shape(), "long": Shape(requests=96)}
     for night, shapes in zip(NIGHTS, (chat, chat, both, both, both, both), strict=True):
         if night == NIGHTS[3]:
-            planned = write_night(tmp_path, night, shapes)
-            write_run(tmp_path, planned, next(run for run in planned.runs if run.scenario.name == "chat"), Shape())
+            planned = write_night(folder, night, shapes)
+            write_run(folder, planned, next(run for run in planned.runs if run.scenario.name == "chat"), Shape())
         else:
-            whole_night(tmp_path, night, shapes)
-        load_night(tmp_path, night)
-    return tmp_path
+            whole_night(folder, night, shapes)
+        load_night(folder, night)
+    return folder
 
 
 @pytest.mark.parametrize("drawn", [90, 4, 3])
