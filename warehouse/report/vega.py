@@ -26,7 +26,7 @@ def vega_script_meanwhile() -> Iterator[Callable[[], str]]:
 
     The call raises CalledProcessError where that process fails.
     """
-    command = (sys.executable, "-m", __name__)
+    command = (sys.executable, "-P", "-m", __name__)  # whatever is in the current folder
     with ThreadPoolExecutor(1, "vega") as waiting:
         made = waiting.submit(subprocess.run, command, check=True, stdout=subprocess.PIPE, encoding="utf-8")
         yield lambda: str(made.result().stdout)
