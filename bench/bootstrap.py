@@ -18,7 +18,7 @@ ENDS = (2.5, 97.5)
 TAIL = 5.0  # times as much of the upper end as the percentile leaves is looked at: more is never reached
 DEVIATIONS = 3.0  # the end of a replicate's tail is nearly always this close to that of the run
 # The draws of a run depend on its number of requests only, and a night's runs have the same: up to this many requests
-# they are kept, in 40 MiB: as floats, since to multiply integers by floats takes twice as long.
+# they are kept, in 40 MiB: as the floats that each product would make of them again.
 KEPT_COUNT_MAX = 13_000
 BLOCK = 500_000  # weights that are computed with at once
 

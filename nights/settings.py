@@ -36,7 +36,7 @@ def storage_settings() -> StorageSettings:
 
 
 def settings_now(kind: type[T]) -> T:
-    """The settings of this kind as the environment has them now: read again where it has changed, which takes 10 ms.
+    """The settings of this kind as the environment has them now: read again only where it has changed.
 
     Raises pydantic's ValidationError for a value that is none.
     """

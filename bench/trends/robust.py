@@ -11,7 +11,7 @@ SD_MIN = 0.002  # of logarithms, that is believed
 
 
 def median(x: Floats) -> float:
-    """The median. numpy's takes ten times as long for the few nights of a series. NaN where there are no numbers."""
+    """The median of values without NaN; NaN of none. numpy's takes ten times as long for the nights of a series."""
     if not len(x):
         return np.nan
     ordered = np.sort(x)

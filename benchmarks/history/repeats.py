@@ -97,11 +97,8 @@ def nights_of(history: Path, known: Path, later: Path) -> list[Night]:
 
 
 def _planned(scenarios: Sequence[Scenario], known: Path, later: Path) -> tuple[Planned, ...]:
-    spreads, seen, run_s = (
-        read_spreads(known, scenarios),
-        read_spreads(later, scenarios),
-        read_run_seconds(later, scenarios),
-    )
+    spreads, seen = read_spreads(known, scenarios), read_spreads(later, scenarios)
+    run_s = read_run_seconds(later, scenarios)
     found = []
     for one in scenarios:
         repeats = choose_repeats(one.name, one.scenario_id, spreads[one.scenario_id]).repeats

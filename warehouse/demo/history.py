@@ -2,7 +2,7 @@
 
 import csv
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from warehouse.lake.lake import STAGING, PartWriter, one_loader, writing
 from warehouse.lake.swap import swap_in
 from warehouse.report.figures import csv_text
 from warehouse.report.simulated import HISTORY_MARK
-from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema
+from warehouse.schema.columns import COLUMNS, PARTITION, Table, arrow_schema, with_columns
 from warehouse.site.write import write_site
 
 HISTORY = Path(__file__).parents[2] / "catalog" / "history"
@@ -97,8 +97,7 @@ def _stage(staging: Path, path: Path, names: Mapping[str, str]) -> None:
     """Write a table's rows of each night under its new name; a column that the history is too old to have is NULL."""
     table: Table = path.stem  # type: ignore[assignment]
     schema, found = arrow_schema(table), pq.read_table(path)
-    known = set(found.schema.names)
-    rows = pa.table([_column(found, field, known) for field in schema], schema=schema)
+    rows = with_columns(found, schema)
     named = {field.name for field in schema if pa.types.is_string(field.type) and _has_names(rows[field.name])}
     for night, name in names.items():
         own = rows.filter(pc.equal(found[PARTITION], night))
@@ -106,10 +105,6 @@ def _stage(staging: Path, path: Path, names: Mapping[str, str]) -> None:
             columns = [_moved(own[field.name], field.name in named, night, name) for field in schema]
             with PartWriter(staging, table, name) as part:
                 part.add(pa.table(columns, schema=schema))
-
-
-def _column(rows: pa.Table, field: pa.Field, known: Collection[str]) -> Any:
-    return rows[field.name].cast(field.type) if field.name in known else pa.nulls(len(rows), field.type)
 
 
 def _has_names(values: pa.ChunkedArray) -> bool:

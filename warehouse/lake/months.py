@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from nights.durable import write_text
 from warehouse.lake.lake import STAGING
-from warehouse.schema.columns import PARTITION, Table, arrow_schema
+from warehouse.schema.columns import PARTITION, Table, arrow_schema, with_columns
 from warehouse.views import DERIVED, derivation, derived_folder, measurements_of
 from warehouse.views.tables import (
     MONTH,
@@ -118,12 +118,8 @@ def _write_month(path: Path, table: Table, nights: Nights) -> None:
 def _read_night(path: Path, night: str, schema: pa.Schema) -> pa.Table:
     with pq.ParquetFile(path) as file:
         rows = file.read()
-    known = set(rows.schema.names)  # asking pyarrow for the names of three hundred columns takes a while
-    columns = {
-        field.name: rows.column(field.name).cast(field.type) if field.name in known else pa.nulls(len(rows), field.type)
-        for field in schema
-    }
-    return pa.table({PARTITION: pc.fill_null(pa.nulls(len(rows), pa.string()), night), **columns})
+    of_night = pc.fill_null(pa.nulls(len(rows), pa.string()), night)
+    return with_columns(rows, schema).add_column(0, PARTITION, of_night)
 
 
 def _stage_derived(lake: Path, wanted: set[str]) -> Iterator[str]:

@@ -115,6 +115,17 @@ def arrow_schema(table: Table) -> Any:
     )
 
 
+def with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of this schema, in its types; one that the rows are too old to have is NULL."""
+    known = set(rows.schema.names)  # to ask for them again at each of hundreds of columns takes a while
+    return pa.table(
+        {
+            field.name: rows[field.name].cast(field.type) if field.name in known else pa.nulls(len(rows), field.type)
+            for field in schema
+        }
+    )
+
+
 def outside_bounds(row: Mapping[str, Any]) -> tuple[str, ...]:
     """The columns of a measurement whose value is outside its bounds; NULL is always allowed."""
     return tuple(column.name for column in COLUMNS["measurements"] if not _is_possible(column, row.get(column.name)))

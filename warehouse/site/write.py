@@ -3,8 +3,8 @@
 Addresses stay: a page that was written keeps its name, and no page is deleted.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -54,7 +54,7 @@ def write_site(data: Path, out: Path, night_pages: int = NIGHT_PAGES, notices: S
     `notices` are what was reported of the nights, for the feed. Raises LoadIntoWarehouseError if a file cannot be
     written.
     """
-    with writing(out), opened_once(data), _scripts_beside(out / "assets"):
+    with writing(out), opened_once(data), _vega(out / "assets") as vega:
         contents = read_contents(data, notices)
         nights, newest = contents.nights, contents.newest
         listed = write_series(data, out, contents.changes, PANELS)
@@ -64,6 +64,7 @@ def write_site(data: Path, out: Path, night_pages: int = NIGHT_PAGES, notices: S
             body = _compared(compared) + releases_html(data, out) if name == "compare" else NOTHING
             body += joined(_answer(data, out, one) for one in questions)
             write_if_changed(out / f"{name}.html", page_html(data, f"{name}.html", title, body, newest))
+        _write_scripts(out / "assets", vega)  # before the start page, which says that all the rest is there
         write_program_files(data, out, contents)
         body = start_body(data, out, contents, listed, compared)
         write_if_changed(out / "index.html", page_html(data, "index.html", "Nightbench", body, newest))
@@ -89,18 +90,17 @@ def _compared(links: Markup) -> Markup:
     return section("Nights, images and machines", links) if links else NOTHING
 
 
-@contextmanager
-def _scripts_beside(assets: Path) -> Iterator[None]:
-    """Write the scripts; Vega at the end of the block, since it takes another process a second."""
+def _vega(assets: Path) -> AbstractContextManager[Callable[[], str] | None]:
+    """What puts Vega together during a block, where it was not written yet: its name has its version."""
+    return nullcontext() if (assets / VEGA).exists() else vega_script_meanwhile()
+
+
+def _write_scripts(assets: Path, vega: Callable[[], str] | None) -> None:
     write_if_changed(assets / DRAW, Path(__file__).with_name(DRAW).read_text(encoding="utf-8"))
     write_if_changed(assets / SAVE, save_script())
     write_if_changed(assets / AGE, age_script())
-    if (assets / VEGA).exists():  # its name has its version
-        yield
-        return
-    with vega_script_meanwhile() as script:
-        yield
-        write_if_changed(assets / VEGA, script())
+    if vega is not None:
+        write_if_changed(assets / VEGA, vega())
 
 
 def _answer(data: Path, out: Path, question: Question) -> Markup:

@@ -2,6 +2,8 @@
 
 import csv
 import re
+import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
@@ -175,3 +177,14 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_one_sentence(tmp_path: P
 
     with pytest.raises(LoadIntoWarehouseError, match="site"):
         write_site(tmp_path / "data", tmp_path / "site")
+
+
+def test_without_the_script_of_its_charts_a_site_has_no_start_page(
+    loaded: tuple[Path, LoadSummary], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+
+    with pytest.raises(subprocess.CalledProcessError):
+        write_site(loaded[0], tmp_path)
+
+    assert not (tmp_path / "index.html").exists()
