@@ -67,9 +67,14 @@ def found_in(content: bytes, secrets: Mapping[str, str] = SECRETS) -> set[str]:
 
 
 def found_below(folder: Path, secrets: Mapping[str, str] = SECRETS) -> dict[str, set[str]]:
-    """Each file below a folder that has a secret, in its name or its content, which is read uncompressed."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    found = {str(path): found_in(str(path).encode() + content_of(path), secrets) for path in files}
+    """Each file below a folder that has a secret, in its name or its content, which is read uncompressed.
+
+    A file that is removed meanwhile, as a watchdog does when its lease ends, is not below the folder any more.
+    """
+    found = {}
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        with suppress(FileNotFoundError):
+            found[str(path)] = found_in(str(path).encode() + content_of(path), secrets)
     return {path: names for path, names in found.items() if names}
 
 

@@ -4,6 +4,7 @@ import base64
 import gzip
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,6 +32,21 @@ def test_a_secret_is_found_in_files_and_in_their_names(tmp_path: Path) -> None:
     (tmp_path / "clean").write_text("nothing")
 
     assert len(found_below(tmp_path)) == 2
+
+
+def test_a_file_that_is_removed_while_the_search_reads_its_folder_is_no_file_of_it(tmp_path: Path) -> None:
+    kept, gone = tmp_path / "kept", tmp_path / "gone"
+    kept.write_text(SECRET)
+    gone.write_text(SECRET)
+
+    class Folder(type(tmp_path)):  # type: ignore[misc]
+        """A folder of which a file goes between listing and reading."""
+
+        def rglob(self, pattern: str) -> Iterator[Path]:
+            yield from tmp_path.rglob(pattern)
+            gone.unlink()
+
+    assert found_below(Folder(tmp_path)) == {str(kept): {"HF_TOKEN"}}
 
 
 @pytest.mark.parametrize("where", ["argv", "environment"])
