@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from bench.metrics import Floats
 from benchmarks.detector import Rule
 from benchmarks.noise_models import Noise, series
 
@@ -17,12 +18,17 @@ def nights_to_detection(rule: Rule, noise: Noise, size: float, seeds: Iterable[t
 def _first_alarm(rule: Rule, noise: Noise, size: float, seed: tuple[int, ...]) -> int | None:
     values = series(noise, seed, BASELINE + WATCHED)
     values[BASELINE:] *= 1 + size
-    after = (night for night in range(1, WATCHED + 1) if _is_near(rule(values[: BASELINE + night])))
+    return first_alarm(rule, values, BASELINE)
+
+
+def first_alarm(rule: Rule, values: Floats, before: int) -> int | None:
+    """The night after the first `before` ones, from 1, on which the rule raises an alarm in the nights so far."""
+    after = (night for night in range(1, len(values) - before + 1) if _is_near(rule(values[: before + night]), before))
     return next(after, None)
 
 
-def _is_near(alarms: Iterable[int]) -> bool:
-    return any(night >= BASELINE - 2 for night in alarms)
+def _is_near(alarms: Iterable[int], before: int) -> bool:
+    return any(night >= before - 2 for night in alarms)
 
 
 def head_of(size: float) -> str:

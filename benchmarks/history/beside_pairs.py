@@ -30,7 +30,12 @@ class Truth:
     scenario: str
     metric: str
     verdict: str
-    shown: str
+    effect_pct: float
+
+    @property
+    def shown(self) -> str:
+        """The effect with its verdict."""
+        return f"{self.effect_pct:+.1f} % ({self.verdict})"
 
     def is_seen(self, releases: Sequence[str]) -> bool:
         """Whether a change is seen at the nights of the newer release."""
@@ -70,14 +75,13 @@ The changes, and the equal pairs of which {names[0] if names else "the judge"} s
 """
 
 
-def read_truths(history: Path) -> Iterator[Truth]:
+def read_truths(history: Path, file: str = FILE) -> Iterator[Truth]:
     """Every metric of the measured pairs that a resampled night has, too."""
-    with (history / FILE).open(encoding="utf-8") as lines:
+    with (history / file).open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             if row["metric"] in METRICS:
-                shown = f"{float(row['effect_pct']):+.1f} % ({row['verdict']})"
                 names = ("engine", "one", "other", "scenario", "metric", "verdict")
-                yield Truth(**{name: row[name] for name in names}, shown=shown)
+                yield Truth(**{name: row[name] for name in names}, effect_pct=float(row["effect_pct"]))
 
 
 def _judged(rules: Mapping[str, Rule], listed: Sequence[Series], truths: Sequence[Truth]) -> Iterator[Judged]:

@@ -5,7 +5,7 @@ process of its own for each, and the service beside it takes turns with the engi
 """
 
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
 
+SuiteOf = Callable[[Path, PlannedNight], Path]
 Run = Callable[[Path, str | None], str]  # runs the night of a suite, or resumes the one that is named; its name
 
 
@@ -42,11 +43,21 @@ def build_all(planned: Iterable[PlannedNight], settings: Settings, say: Say) -> 
     return failed
 
 
-def collect(data: Path, missing: Iterable[PlannedNight], unbuilt: dict[str, str], run: Run, say: Say) -> None:
-    """Measure these nights, each into a row of the journal; what was begun and cut off is resumed."""
+def collect(
+    data: Path,
+    missing: Iterable[PlannedNight],
+    unbuilt: Mapping[str, str],
+    run: Run,
+    say: Say,
+    suite_of: SuiteOf | None = None,
+) -> None:
+    """Measure these nights, each into a row of the journal; what was begun and cut off is resumed.
+
+    `suite_of` makes ready what the next night needs and returns its suite; without it, the one of its release.
+    """
     for planned in missing:
         known = [row.night for row in read_journal(data).rows if row.night is not None]
-        suite = write_suite(data, planned)
+        suite = (suite_of or write_suite)(data, planned)
         began_at, clock = datetime.now(UTC), time.monotonic()
         night, reason = None, unbuilt.get(planned.release, "")
         if not reason:

@@ -15,12 +15,15 @@ from benchmarks.recorded import ROOT
 from infra.no_telemetry import quiet_environment
 
 
-def collection_parser(prog: str, description: str | None, what: str) -> argparse.ArgumentParser:
+def collection_parser(
+    prog: str, description: str | None, what: str, *, has_engines: bool = True
+) -> argparse.ArgumentParser:
     """A parser with the options of a collection of `what`, and the data folder that belongs to the program."""
     parser = argparse.ArgumentParser(prog=f"python -m {prog}", description=description)
     name = prog.removeprefix("benchmarks.").replace(".", "-")
     parser.add_argument("--data", type=Path, default=ROOT / "data" / name, help=f"data folder; default: data/{name}")
-    parser.add_argument("--engine", choices=list(SUITES), help=f"only the {what} of this engine, in the same order")
+    if has_engines:
+        parser.add_argument("--engine", choices=list(SUITES), help=f"only the {what} of this engine, in the same order")
     parser.add_argument("--most", type=int, help=f"measure at most so many {what} now")
     return parser
 

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.detection import found, head_of, nights_to_detection
 from benchmarks.detector import Rule
 from benchmarks.history.beside_pairs import pairs_section
+from benchmarks.history.beside_plants import plants_section
 from benchmarks.history.resampled import BLOCK, METRICS, Scenario, read_scenarios
 from benchmarks.noise_models import Noise, series
 from benchmarks.table import Table, as_markdown
@@ -21,13 +22,13 @@ NIGHTS_OF_YEAR = 365
 
 
 def judged_history(rules: Mapping[str, Rule], history: Path = HISTORY) -> str:
-    """The sections on resampled nights and on neighbouring releases; nothing where no history was measured."""
+    """The sections on resampled nights, neighbouring releases and planted changes, of those that were measured."""
     if not history.is_dir():
         return ""
     with TemporaryDirectory() as data:
         scenarios = read_scenarios(Path(data), history, load_history(Path(data), history))
         beside_pairs = pairs_section(rules, Path(data), history)
-    return _section(rules, scenarios) + beside_pairs
+    return _section(rules, scenarios) + beside_pairs + plants_section(rules, history)
 
 
 def _section(rules: Mapping[str, Rule], scenarios: Sequence[Scenario]) -> str:

@@ -8,7 +8,8 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -77,18 +78,32 @@ def missing_pairs(data: Path, pairs: Iterable[tuple[str, str, str]]) -> list[tup
     return [pair for pair in pairs if not pair_file(data, pair).exists()]
 
 
+def release_side(release: str) -> SideOfEngine:
+    """The side of a pair that is a release of the engine."""
+    return SideOfEngine(release, release)
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """How both sides of a pair take turns: rounds of A B B A, and the side of the engine that a name stands for."""
+
+    rounds: int = ROUNDS
+    side_of: Callable[[str], SideOfEngine] = release_side
+
+
 def collect_pairs(
     data: Path,
     missing: Iterable[tuple[str, str, str]],
     unbuilt: Mapping[str, str],
     run: Run,
     say: Say,
-    rounds: int = ROUNDS,
+    method: LongRun,
 ) -> None:
     """Measure these pairs, each into its file; a night that was cut off is resumed."""
+    rounds = method.rounds
     for pair in missing:
         engine, one, other = pair
-        suite = write_ab_suite(data, SUITES[engine], (SideOfEngine(one, one), SideOfEngine(other, other)), rounds)
+        suite = write_ab_suite(data, SUITES[engine], (method.side_of(one), method.side_of(other)), rounds)
         began_at, clock = datetime.now(UTC), time.monotonic()
         night, reason = None, unbuilt.get(one, unbuilt.get(other, ""))
         if not reason:
@@ -126,7 +141,7 @@ def read_pairs(data: Path) -> list[MeasuredPair]:
     return [MeasuredPair.model_validate_json(file.read_bytes()) for file in files]
 
 
-def export_pairs(pairs: Sequence[MeasuredPair], folder: Path) -> Path:
+def export_pairs(pairs: Sequence[MeasuredPair], folder: Path, file: str = FILE) -> Path:
     """Write them beside a history, a row a metric; of a pair that measured nothing one row, with the reason."""
     nothing = dict.fromkeys(Difference.model_fields)
     rows = [
@@ -135,8 +150,8 @@ def export_pairs(pairs: Sequence[MeasuredPair], folder: Path) -> Path:
         for found in [one.model_dump(mode="json") for one in pair.found] or [nothing]
     ]
     make_folder(folder)
-    write_text(folder / FILE, csv_text(rows))
-    return folder / FILE
+    write_text(folder / file, csv_text(rows))
+    return folder / file
 
 
 def main() -> int:
@@ -153,7 +168,7 @@ def main() -> int:
         releases = [PlannedNight(0, engine, release) for engine, *both in missing for release in both]
         unbuilt = build_all(releases, Settings(), console.progress)
         with run_nights() as run:
-            collect_pairs(data, missing, unbuilt, run, console.progress, options.rounds)
+            collect_pairs(data, missing, unbuilt, run, console.progress, LongRun(options.rounds))
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; what was measured is kept: run the same command again")
         return exit_code_of(stop)

@@ -11,6 +11,7 @@ import numpy as np
 from bench.errors import ServerStartError
 from bench.trends.sides import TAG
 from benchmarks.history.pairs import (
+    LongRun,
     MeasuredPair,
     collect_pairs,
     export_pairs,
@@ -71,7 +72,7 @@ class Flow:
 
 
 def collect(data: Path, flow: Flow) -> MeasuredPair:
-    collect_pairs(data, missing_pairs(data, [PAIR]), {}, flow, lambda _line: None, ROUNDS)
+    collect_pairs(data, missing_pairs(data, [PAIR]), {}, flow, lambda _line: None, LongRun(ROUNDS))
     return MeasuredPair.model_validate_json(pair_file(data, PAIR).read_bytes())
 
 
@@ -111,7 +112,8 @@ def test_a_pair_that_fails_is_kept_with_its_reason(tmp_path: Path) -> None:
 
 def test_the_pairs_are_rows_beside_the_history(tmp_path: Path) -> None:
     collect(tmp_path, Flow(tmp_path))
-    collect_pairs(tmp_path, [("vllm", "0.30.0", "0.31.0")], {"0.30.0": "it cannot be built"}, Flow(tmp_path), print)
+    unbuilt = {"0.30.0": "it cannot be built"}
+    collect_pairs(tmp_path, [("vllm", "0.30.0", "0.31.0")], unbuilt, Flow(tmp_path), print, LongRun())
 
     with export_pairs(read_pairs(tmp_path), tmp_path / "set").open() as lines:
         rows = list(csv.DictReader(lines))

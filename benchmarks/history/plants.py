@@ -1,0 +1,118 @@
+"""`python -m benchmarks.history.plants`: nights of one engine with planted changes among nights with none, blind.
+
+Twelve nights without a change come first; then the others in an order drawn at random. No record, log or name of a
+night says which change it has: only this program's journal does. Afterwards a long run of each change beside none, in
+turns on one lease, says what it does.
+"""
+
+import argparse
+import os
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.engines import vllm
+from benchmarks.history.collect import collect, missing_nights, write_suite
+from benchmarks.history.flow_runs import collection_parser, run_nights, use_data_folder
+from benchmarks.history.journal import read_journal
+from benchmarks.history.pairs import LongRun, collect_pairs, export_pairs, missing_pairs, read_pairs
+from benchmarks.history.plan import SEED, SUITES, PlannedNight
+from benchmarks.history.planted_engine import CHANGES, PLACEBO, VARIABLE, plant, write_engine
+from benchmarks.history.resampled import METRICS
+from flows.ab import SideOfEngine
+from flows.ending import exit_code_of, handle_stop_signals
+from flows.show import console
+from infra.engines.install import own_engine
+from infra.loadgen.suite_file import read_suite
+from infra.settings import Settings
+from nights.durable import make_folder, write_text
+from warehouse.demo.history import HISTORY
+from warehouse.report.figures import csv_text
+from warehouse.trends.own_series import own_series
+
+BEFORE, PLACEBOS, PLANTS = 12, 30, 5  # nights before any change, without one among the others, and of each change
+NIGHTS_FILE, PAIRS_FILE = "plants.csv", "planted.csv"  # in the data set
+ENGINE = "planted-engine"  # its folder
+
+
+def planned_plants(seed: int = SEED) -> list[PlannedNight]:
+    """The nights in their order; `release` is the planted change, `is_aa` says that it is none."""
+    changes = [PLACEBO] * PLACEBOS + [change for change in CHANGES if change != PLACEBO for _ in range(PLANTS)]
+    random.Random(f"{seed} plants").shuffle(changes)  # noqa: S311 - an order, not a secret
+    order = enumerate([PLACEBO] * BEFORE + changes)
+    return [PlannedNight(at, vllm.NAME, change, is_aa=change == PLACEBO) for at, change in order]
+
+
+def planted_pairs() -> list[tuple[str, str, str]]:
+    """Each change beside none, as pairs to measure in turns."""
+    return [(vllm.NAME, PLACEBO, change) for change in CHANGES if change != PLACEBO]
+
+
+def suite_of(data: Path, planned: PlannedNight) -> Path:
+    """Plant the change of a night, and return the suite, which is the same for all."""
+    plant(data / ENGINE, planned.release)
+    return write_suite(data, PlannedNight(0, planned.engine, release()))
+
+
+def release() -> str:
+    """The release of vLLM that all nights measure: the one of the suite."""
+    suite, _digest = read_suite(SUITES[vllm.NAME], is_draft=True, target="local")
+    return str(suite.engine.version)
+
+
+def side_of(change: str) -> SideOfEngine:
+    """The side of a long run that has this change."""
+    return SideOfEngine(change, environment=(f"{VARIABLE}={change}",))
+
+
+def export_plants(data: Path, folder: Path) -> Path:
+    """Write the value of every series in every night beside a history, in the order in which the nights ran."""
+    make_folder(folder)
+    write_text(folder / NIGHTS_FILE, csv_text(list(_values(data))))
+    return folder / NIGHTS_FILE
+
+
+def _values(data: Path) -> Iterator[dict[str, object]]:
+    listed = [one for one in own_series(data) if one.key.metric in METRICS]
+    for row in read_journal(data).rows:
+        about = row.model_dump(mode="json", include={"began_at", "commit", "night"})
+        for series in listed:
+            of_it = {"scenario": series.key.series.split("/")[-3], "metric": series.key.metric}
+            for point in (point for point in series.valid if point.night == row.night):
+                yield {"place": row.round, "planted": row.release, **about, **of_it, "value": point.value}
+
+
+def main() -> int:
+    """Continue the nights and then the long runs of a data folder, and write both into the data set."""
+    options = _options()
+    data = options.data.absolute()
+    use_data_folder(data)
+    lacking = missing_nights(data, planned_plants())
+    nights = lacking[: options.most]
+    console.progress(f"{len(lacking)} nights are missing, {len(missing_pairs(data, planted_pairs()))} long runs")
+    handle_stop_signals(data)
+    try:
+        engine = own_engine(Settings(vllm_executable=None), console.progress, release())
+        os.environ["NIGHTBENCH_VLLM_EXECUTABLE"] = str(write_engine(data / ENGINE, engine.executable))
+        with run_nights() as run:
+            collect(data, nights, {}, run, console.progress, suite_of)
+            left = None if options.most is None else options.most - len(nights)
+            pairs = missing_pairs(data, planted_pairs())[:left]
+            collect_pairs(data, pairs, {}, run, console.progress, LongRun(side_of=side_of))
+    except (KeyboardInterrupt, SystemExit) as stop:
+        console.error("stopped; what was measured is kept: run the same command again")
+        return exit_code_of(stop)
+    console.line(str(export_plants(data, HISTORY)))
+    console.line(str(export_pairs(read_pairs(data), HISTORY, PAIRS_FILE)))
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    return collection_parser(
+        "benchmarks.history.plants", __doc__, "nights or long runs", has_engines=False
+    ).parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
