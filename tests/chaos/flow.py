@@ -47,7 +47,7 @@ from tests.chaos.elsewhere import another_namespace
 from tests.chaos.lost_server import lost_server
 from tests.chaos.machine import RentedMachine
 from tests.chaos.own_host import TARGET, HeldMachine, reached
-from tests.chaos.place import CRASH, MEMORY, HostFault, Life, Place
+from tests.chaos.place import CRASH, HostFault, Life, Place
 from tests.chaos.power_cut import syncs_noted
 from tests.chaos.steps import Steps
 from tests.emulators.virtual_clock import VirtualClock
@@ -108,12 +108,13 @@ def surroundings(
         stack.enter_context(without_prefect())
         stack.enter_context(reached(place, host_faults))
         if place.boot_off_s:
-            stack.enter_context(stepped_clock(_folder(stack), place.boot_off_s))
+            stack.enter_context(stepped_clock(_folder(stack, place), place.boot_off_s))
         yield patch
 
 
-def _folder(stack: ExitStack) -> Path:
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-proc-", dir=MEMORY)))
+def _folder(stack: ExitStack, place: Place) -> Path:
+    """A folder among those of the storm, which removes it where a night that is killed does not."""
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proc-", dir=place.clock.parent)))
 
 
 def _connected_once(connect: Callable[[Settings], Cloud]) -> Callable[[Settings], Cloud]:
@@ -144,7 +145,7 @@ def _live(place: Place, life: Life, steps: Steps) -> None:
 
         def step(seconds: float) -> None:
             clock.step(seconds)
-            stack.enter_context(stepped_clock(_folder(stack), round(seconds)))
+            stack.enter_context(stepped_clock(_folder(stack, place), round(seconds)))
 
         patch.setenv("NIGHTBENCH_CAPACITY_WAIT_S", str(life.request.patience_s))
         settings, night = Settings(), plan_of(life, _target_of(place))
@@ -297,7 +298,7 @@ def reap_once(place: Place, seed: int = 0) -> Reaped:
     clock.step(place.elsewhere.clock_off_s)
     with surroundings(place, clock, seed), ExitStack() as stack:
         if place.elsewhere.is_in_another_namespace:
-            stack.enter_context(another_namespace(_folder(stack)))
+            stack.enter_context(another_namespace(_folder(stack, place)))
         return leftovers.release_leftovers(place.data, place.ledger_file, clouds_of(place, Settings()), say=silent)
 
 
