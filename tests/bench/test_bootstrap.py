@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bench.bootstrap import BLOCK, REPLICATES, SEED, ratio_interval, tail_interval
+from bench.bootstrap import ALONE, BLOCK, REPLICATES, SEED, ratio_interval, tail_interval
 from bench.metrics import Floats, Ints
 
 
@@ -60,7 +60,7 @@ def test_nothing_has_no_interval() -> None:
     assert ratio_interval(np.zeros(3), np.ones(3)) is None
 
 
-@pytest.mark.parametrize("requests", [50, BLOCK // REPLICATES * 2])
+@pytest.mark.parametrize("requests", [50, BLOCK // REPLICATES * 2, ALONE + 1])
 @pytest.mark.parametrize("spread", [0.0, 1.0, 2.0])
 def test_the_tail_is_that_of_every_value_put_in_order(spread: float, requests: int) -> None:
     # Requests that differ by so much, values that tie, and replicates of one block or of several: the short cut over
