@@ -52,6 +52,13 @@ def test_a_ratio_that_requests_differ_on_has_a_width_around_one() -> None:
     assert 0.9 < found[0] < 1.0 < found[1] < 1.1
 
 
+def test_a_ratio_of_many_requests_is_that_of_all_of_them() -> None:
+    found = ratio_interval(np.repeat([1.0, 3.0], ALONE), np.ones(2 * ALONE))
+
+    assert found is not None
+    assert 0.98 < found[0] < 1.0 < found[1] < 1.02
+
+
 def test_nothing_has_no_interval() -> None:
     empty = np.empty(0)
 
@@ -60,7 +67,7 @@ def test_nothing_has_no_interval() -> None:
     assert ratio_interval(np.zeros(3), np.ones(3)) is None
 
 
-@pytest.mark.parametrize("requests", [50, BLOCK // REPLICATES * 2, ALONE + 1])
+@pytest.mark.parametrize("requests", [50, BLOCK // REPLICATES * 2, 2 * ALONE])
 @pytest.mark.parametrize("spread", [0.0, 1.0, 2.0])
 def test_the_tail_is_that_of_every_value_put_in_order(spread: float, requests: int) -> None:
     # Requests that differ by so much, values that tie, and replicates of one block or of several: the short cut over
