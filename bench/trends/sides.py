@@ -161,11 +161,19 @@ def _refusal(series: str, left: Sequence[Lease], right: Sequence[Lease], named: 
         return Refusal(series, f"only {has} has it", 1, lacks, known(left or right, "scenario"))
     if {lease.name for lease in left} & {lease.name for lease in right}:
         return Refusal(series, "both sides have the same lease: name sides that do not overlap", 1)
-    for name in REQUIRED:
-        one, other = known(left, name), known(right, name)
-        if name not in named and one != other:
-            return Refusal(series, f"{name} differs: {one or 'unknown'} and {other or 'unknown'}", 1)
-    return None
+    reasons = (_why_unlike(name, left, right) for name in REQUIRED if name not in named)
+    return next((Refusal(series, reason, 1) for reason in reasons if reason is not None), None)
+
+
+def _why_unlike(name: str, left: Sequence[Lease], right: Sequence[Lease]) -> str | None:
+    """What is not one and the same on all leases of both sides; None where it is."""
+    every = {lease.facts.get(name, "unknown") for lease in (*left, *right)}
+    if len(every) == 1:
+        return None
+    one, other = known(left, name) or "unknown", known(right, name) or "unknown"
+    if one != other:
+        return f"{name} differs: {one} and {other}"
+    return f"{name} differs within both sides ({', '.join(sorted(every))}): add the same {name}=... to both"
 
 
 def known(leases: Sequence[Lease], name: str) -> str:

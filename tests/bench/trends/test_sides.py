@@ -62,6 +62,26 @@ def test_what_must_agree_refuses_with_both_values(name: str) -> None:
     assert reasons(leases) == {f"{name} differs: x and y"}
 
 
+@pytest.mark.parametrize(("one", "other"), [("1", "2"), ("2", "unknown")])
+def test_what_must_agree_refuses_sides_that_mix_it_alike(one: str, other: str) -> None:
+    # Under each method both versions are equal; the second version has more nights of the slower method.
+    methods = [(1, one, 12), (1, other, 2), (2, one, 2), (2, other, 12)]
+    leases, day = list[Lease](), 0
+    for version, method, count in methods:
+        facts = {"engine_version": f"{version}"} | ({} if method == "unknown" else {"method_version": method})
+        leases += nights(range(day, day + count), 100 if method == one else 110, sd=0.001, **facts)
+        day += count
+
+    (reason,) = reasons(leases)
+    assert reason in {
+        "method_version differs within both sides (1, 2): add the same method_version=... to both",
+        "method_version differs within both sides (2, unknown): add the same method_version=... to both",
+    }
+    of_one = {"method_version": one}
+    chosen = compare_sides(leases, Side("a", {**A.patterns, **of_one}), Side("b", {**B.patterns, **of_one}))
+    assert [pair.verdict for pair in chosen.pairs] == ["equivalent"]
+
+
 def test_a_series_of_one_side_only_and_a_lease_of_both_are_refused() -> None:
     assert reasons(list(nights(range(3), 100))) == {"only A has it"}
     assert reasons(list(nights(range(3), 100)), A, Side("all", {"night": "n*"})) == {
