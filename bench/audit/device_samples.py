@@ -175,8 +175,8 @@ def _of_device(
 
 
 def _integrated(at: Floats, watts: Floats, window: Window) -> float | None:
-    """Energy of the window in J; None if the samples do not bracket it."""
-    if len(at) < 2 or at[0] > window[0] or at[-1] < window[1]:  # noqa: PLR2004 - an interval has two ends
+    """Energy of the window in J; None if the samples do not bracket it, or it spans no time."""
+    if not _is_bracketed(at, window):
         return None
     inside = (at > window[0]) & (at < window[1])
     grid = np.concatenate([[window[0]], at[inside], [window[1]]])
@@ -185,7 +185,12 @@ def _integrated(at: Floats, watts: Floats, window: Window) -> float | None:
 
 
 def _counted(at: Floats, joules: Floats, window: Window) -> float | None:
-    if len(at) < 2 or at[0] > window[0] or at[-1] < window[1]:  # noqa: PLR2004 - an interval has two ends
+    """The rise of the counter within the window, under the same conditions."""
+    if not _is_bracketed(at, window):
         return None
     first, last = np.interp(window, at, joules)
     return float(last - first)
+
+
+def _is_bracketed(at: Floats, window: Window) -> bool:
+    return len(at) > 0 and at[0] <= window[0] < window[1] <= at[-1]

@@ -179,6 +179,23 @@ def test_a_busy_gpu_below_the_others_is_found(busy: float, share: float | None) 
     assert device_of(samples, None).clock_apart_share == (None if share is None else pytest.approx(share))
 
 
+@pytest.mark.parametrize(("end_s", "energy_j"), [(100.0, None), (102.0, 700.0)])
+def test_a_window_that_spans_no_time_has_no_energy_and_no_mean_power(end_s: float, energy_j: float | None) -> None:
+    samples = Samples(
+        at_s=np.array([100.0, end_s]),
+        device=("0", "0"),
+        measured={"power_w": np.full(2, 350.0), "energy_j": np.array([10.0, 710.0])},
+        throttled=np.full(2, np.nan),
+        blank_count=0,
+        has_zone=True,
+    )
+
+    device = device_of(samples, (100.0, end_s))
+
+    assert (device.energy_j, device.energy_counter_j) == (energy_j, energy_j)
+    assert device.power_mean_w == (None if energy_j is None else 350.0)
+
+
 def test_what_was_read_names_the_error(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, GPU_SAMPLES, gpu_kernel_errors=("NVRM: Xid (PCI:0000:3b:00): 79",))
 
