@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
 from bench import evidence_columns as ev
 from bench.audit.claim import Claim
 from bench.audit.evidence.evidence import EvidenceByColumn, MissingInput, Observed, Subject
 from bench.audit.evidence.rates import input_tok_per_s, output_tok_per_s, total_tok_per_s
 from bench.audit.evidence.roofline import computed_share
+from bench.audit.evidence.rounding import half_unit
 from bench.catalog.precisions import WEIGHT_BYTES
 from bench.metrics import ratio
 from bench.physics import least_flops
@@ -90,7 +90,7 @@ def nearest(stated: float, computed: float) -> float:
 
     Infinite over 0, which a throughput near the largest number makes.
     """
-    half = float(Decimal(1).scaleb(int(Decimal(repr(stated)).normalize().as_tuple().exponent))) / 2
+    half = half_unit(stated)
     near = min(max(computed, stated - half), stated + half)
     return near / computed if computed else math.inf
 

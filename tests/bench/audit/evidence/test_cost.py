@@ -24,6 +24,13 @@ def test_a_token_costs_what_price_and_throughput_make(usd: float, expected: dict
     assert found(changed(None, {"usd_per_mtok_output": usd})) == expected
 
 
+@pytest.mark.parametrize(("usd", "expected"), [(17.0, {}), (20.0, {"cost_identity": "FAIL"})])
+def test_a_whole_cost_is_rounded_to_the_unit_and_not_to_its_zeros(usd: float, expected: dict[str, str]) -> None:
+    price = 2.59 * 16.67 / COST
+
+    assert found(changed({"usd_per_hour": price}, {"usd_per_mtok_output": usd})) == expected
+
+
 def test_a_cost_by_a_throughput_near_the_largest_number_is_infinitely_too_high() -> None:
     claim = changed(None, {"usd_per_mtok_output": COST, "output_throughput_tok_per_s": 1e308})
 
