@@ -32,6 +32,7 @@ PERCENTILE_MIN_SAMPLES: dict[float, int] = {
 # numpy's default: between the two nearest ranks (type 7 of Hyndman and Fan, The American Statistician 50, 1996).
 PERCENTILE_ESTIMATOR = "linear-7"
 UNKNOWN = -1
+CANCELLED = "cancelled_as_planned"  # the meter's outcome of a request that the plan cancels
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,16 @@ class Requests:
     def e2el_s(self) -> Floats:
         """End-to-end latency: request sent to last token; NaN for a failed request."""
         return np.where(self.is_ok, self.last_token_s - self.send_s, np.nan)
+
+    @cached_property
+    def is_cancelled(self) -> Bools:
+        """Which requests the plan cancelled."""
+        return np.array([outcome == CANCELLED for outcome in self.outcome], dtype=np.bool_)
+
+    @cached_property
+    def held_s(self) -> Floats:
+        """How long a request held its slot: to its last token, or until the plan cancelled it; NaN for a failed one."""
+        return np.where(self.is_cancelled, self.done_s - self.send_s, self.e2el_s)
 
     @cached_property
     def tpot_s(self) -> Floats:
@@ -180,11 +191,11 @@ def known(values: Floats) -> Floats:
 
 
 def concurrency_achieved(requests: Requests) -> float | None:
-    """Mean number of requests in flight, by Little's law: sum of E2EL over the window."""
+    """Mean number of requests in flight, by Little's law: the sum of what they took over the window."""
     window = requests.window_s
     if np.isnan(window) or window <= 0:
         return None
-    return float(np.nansum(requests.e2el_s) / window)
+    return float(np.nansum(requests.held_s) / window)
 
 
 def tokens_per_event(requests: Requests) -> float | None:

@@ -8,10 +8,8 @@ import numpy as np
 from bench import evidence_columns as ev
 from bench.audit.rules import Evidence
 from bench.loadgen.report import LoadReport
-from bench.metrics import Bools, Requests, ratio
+from bench.metrics import ratio
 from bench.record import RunRecord
-
-OUTCOME = "cancelled_as_planned"
 
 
 @dataclass(frozen=True)
@@ -23,17 +21,12 @@ class Cancelled:
     left: float
 
 
-def is_cancelled(requests: Requests) -> Bools:
-    """Which requests the plan cancelled."""
-    return np.array([outcome == OUTCOME for outcome in requests.outcome], dtype=np.bool_)
-
-
 def cancelled_of(record: RunRecord, report: LoadReport) -> Cancelled | None:
     """What was cancelled; None where the suite cancels nothing."""
     if record.asked.workload.cancel is None:
         return None
     requests = report.requests
-    received = np.maximum(requests.event_tokens[is_cancelled(requests)], 0)
+    received = np.maximum(requests.event_tokens[requests.is_cancelled], 0)
     return Cancelled(
         len(received), float(received.sum()), float(len(received) * record.asked.workload.osl - received.sum())
     )

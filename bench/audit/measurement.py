@@ -12,7 +12,7 @@ import numpy as np
 from bench import evidence_columns as ev
 from bench.audit.answer_form import answer_form_evidence
 from bench.audit.arrivals import delay_evidence, offered_evidence
-from bench.audit.cancelled import cancel_evidence, is_cancelled
+from bench.audit.cancelled import cancel_evidence
 from bench.audit.disaggregated import disaggregated_evidence
 from bench.audit.evidence.latency import E2EL_TOLERANCE_S, E2EL_TOLERANCE_SHARE
 from bench.audit.images import image_evidence
@@ -106,7 +106,7 @@ def loop_of(record: RunRecord) -> str:
 
 def _completeness(record: RunRecord, report: LoadReport, measured: Mapping[str, float | int | None]) -> Evidence:
     total = len(report.requests)
-    good = int((report.requests.is_ok | is_cancelled(report.requests)).sum())
+    good = int((report.requests.is_ok | report.requests.is_cancelled).sum())
     return {
         ev.FAILURE_SHARE: ratio(total - good, total),
         ev.ANSWERED_SHARE: ratio(total, report.planned_count),
@@ -157,7 +157,9 @@ def _queueing(record: RunRecord, report: LoadReport) -> Evidence:
     engine = record.asked.engine
     slots = ENGINES[engine.name].slots(engine.flags)
     share = ratio(achieved, work.concurrency)
-    implied = ratio((work.concurrency or 0) * requests.window_s, good)
+    # Of what the slots were held for; the rest of it were requests that the plan cancelled.
+    of_good = ratio(float(np.nansum(requests.e2el_s)), float(np.nansum(requests.held_s))) or 0.0
+    implied = ratio((work.concurrency or 0) * requests.window_s * of_good, good)
     median = float(np.nanmedian(requests.e2el_s)) if good else None
     return {
         ev.LITTLE_OVER_ASKED: share,

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench import evidence_columns as ev
-from bench.audit.cancelled import is_cancelled
 from bench.audit.disaggregated import kv_transfer_of
 from bench.audit.rules import Evidence
 from bench.engines.kv_offload import kv_tier_of
@@ -20,7 +19,7 @@ def server_counts(report: LoadReport, deltas: Mapping[str, float] | None) -> Evi
         return {}
     requests = report.requests
     good = requests.is_ok
-    cancelled = is_cancelled(requests)
+    cancelled = requests.is_cancelled
     output = float(requests.output_tokens[requests.output_tokens > 0].sum()) + (report.warmup_output_tokens or 0)
     prompt = float(requests.input_tokens[requests.input_tokens > 0].sum()) + (report.warmup_input_tokens or 0)
     # Of a cancelled request the client knows the tokens that came, and its prompt was like the others.
@@ -46,7 +45,7 @@ def server_counts(report: LoadReport, deltas: Mapping[str, float] | None) -> Evi
 
 def _unasked_ends(requests: Requests, ended: float | None) -> float | None:
     """Requests that the server aborted and that the client did not cancel; vLLM 0.32.0 counts no cancelled one."""
-    return None if ended is None else max(ended - float(is_cancelled(requests).sum()), 0.0)
+    return None if ended is None else max(ended - float(requests.is_cancelled.sum()), 0.0)
 
 
 def reconciled(record: RunRecord, report: LoadReport, deltas: Mapping[str, float] | None) -> Evidence:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from bench import bootstrap, metrics
-from bench.audit.cancelled import is_cancelled
 from bench.audit.reconcile import planned_hits
 from bench.engines.by_name import FINISH_REASONS
 from bench.histogram import FIRST_TOKEN_BINS, GAP_BINS, histogram
@@ -31,7 +30,7 @@ def measured(report: LoadReport, deltas: Mapping[str, float] | None, usd_per_hou
     throughput = metrics.output_throughput_tok_per_s(requests)
     return {
         "completed": int(good.sum()),
-        "failed": int((~good & ~is_cancelled(requests)).sum()),
+        "failed": int((~good & ~requests.is_cancelled).sum()),
         "duration_s": None if np.isnan(window_s) else window_s,
         "total_input_tokens": _total(requests.input_tokens[good]),
         "total_output_tokens": _total(requests.output_tokens[good]),
