@@ -15,7 +15,7 @@ from bench.metrics import Floats, Ints
 REPLICATES = 400  # the ends of the interval are then the tenth from either side
 SEED = 20261121
 ENDS = (2.5, 97.5)
-TAIL = 5.0  # times as much of the upper end as the percentile leaves is looked at: more is never reached
+TAIL = 5.0  # times as much of the upper end as the percentile leaves is looked at first: more is rarely reached
 DEVIATIONS = 3.0  # the end of a replicate's tail is nearly always this close to that of the run
 # The draws of a run depend on its number of requests only, and a night's runs have the same: up to this many requests
 # they are kept, in 40 MiB: as the floats that each product would make of them again.
@@ -64,10 +64,21 @@ def tail_interval(values: Floats, request: Ints, q: float) -> Interval | None:
         return None
     per_request = np.bincount(request).astype(np.float64)
     above = 1 - q / 100
-    kept = min(len(values), int(np.ceil(TAIL * above * len(values))))
-    order = _largest(values, kept)
-    of = request[order]
-    begin, end = _ends_between(of, above * len(values), len(per_request))
+    order = _largest(values, min(len(values), int(np.ceil(TAIL * above * len(values)))))
+    places = _tail_ends(request[order], per_request, above)
+    if places.max() == len(order):  # a few requests have nearly all of the largest, and a replicate drew none of these
+        order = np.argsort(values)[::-1]
+        places = _tail_ends(request[order], per_request, above)
+    low, high = np.percentile(values[order[np.minimum(places, len(order) - 1)]], ENDS)
+    return float(low), float(high)
+
+
+def _tail_ends(of: Ints, per_request: Floats, above: float) -> Ints:
+    """Where the tail of each replicate ends among the largest values; their number where it ends after them.
+
+    `of`: the request of each of these values, the largest first; `above`: the share of the values above the percentile.
+    """
+    begin, end = _ends_between(of, above * per_request.sum(), len(per_request))
     largest = np.bincount(of[:begin], minlength=len(per_request)).astype(np.float64)
     places = []
     for drawn in _weights(len(per_request)):
@@ -77,9 +88,8 @@ def tail_interval(values: Floats, request: Ints, q: float) -> Interval | None:
         place = begin + (reached <= target[:, np.newaxis]).sum(axis=1)
         for at in np.flatnonzero((passed > target) | (place == end)):
             place[at] = np.searchsorted(np.cumsum(drawn[at, of]), target[at], side="right")
-        places.append(np.minimum(place, kept - 1))
-    low, high = np.percentile(values[order[np.concatenate(places)]], ENDS)
-    return float(low), float(high)
+        places.append(place)
+    return np.concatenate(places)
 
 
 def _ends_between(of: Ints, tail: float, count: int) -> tuple[int, int]:

@@ -35,6 +35,22 @@ def test_values_of_one_request_move_together() -> None:
     assert apart == (9.0, 9.0)
 
 
+def test_a_tail_that_a_few_requests_hold_is_gone_where_none_of_them_is_drawn() -> None:
+    # One of 400 answers has two thousand slow tokens, and more than a third of the replicates are without it.
+    request = np.repeat(np.arange(400), [2000, *[64] * 399])
+    values = np.random.default_rng(1).normal(10.0, 0.2, len(request)) + 30.0 * (request == 0)
+
+    found = tail_interval(values, request, 99)
+
+    assert found == _tail_of_everything(values, request, 99)
+    assert found[0] < 11
+    assert found[1] > 40
+
+
+def test_a_replicate_that_draws_no_value_changes_nothing() -> None:
+    assert tail_interval(np.array([1.0, 2.0]), np.array([0, 99]), 99) == (1.0, 2.0)
+
+
 def test_a_tail_without_spread_has_no_width() -> None:
     assert tail_interval(np.full(500, 2.0), np.arange(500), 99) == (2.0, 2.0)
 
