@@ -11,6 +11,7 @@ from bench.suite.setups import InvalidTableError, PlacedError
 from bench.suite.slo import Slo
 from bench.suite.source import Place
 from bench.suite.workload import Workload
+from bench.suite.workloads.embedding import EMBED
 
 SEARCH_TABLES = ("sweeps", "searches")
 
@@ -62,9 +63,14 @@ def first_probe(key: str, table: Mapping[str, Any], place: Place, slo: Slo | Non
         raise InvalidTableError(place, error) from error
     _require_plain(table, place)
     point = {name: value for name, value in table.items() if name not in own}
+    embeds = table.get("task") == EMBED
     if isinstance(search, Saturation):
+        if embeds:
+            raise PlacedError(
+                (*place, "task"), "a sweep looks at output tokens, and embeddings have none: leave it out"
+            )
         return {"repeats": 1} | point | closed_load(search, search.first), search
-    _require_enough(search.slo or slo, table, place)
+    _require_enough(search.slo or slo, table, place, embeds=embeds)
     return {"repeats": 1, "arrivals": "poisson"} | point | {"request_rate_per_s": search.request_rate_per_s_min}, search
 
 
@@ -88,8 +94,11 @@ def _require_plain(table: Mapping[str, Any], place: Place) -> None:
         raise PlacedError((*place, "arrivals"), f"a search by request rate needs one of {', '.join(_OPEN)} arrivals")
 
 
-def _require_enough(slo: Slo | None, table: Mapping[str, Any], place: Place) -> None:
+def _require_enough(slo: Slo | None, table: Mapping[str, Any], place: Place, *, embeds: bool) -> None:
     """A share of 99 % says nothing of fewer than a hundred requests: one of them outside would be too many."""
+    if embeds and slo is not None and slo.of_embeddings is None:
+        why = "is of embeddings, which have no tokens: give it slo = {e2el_ms_max = ...}"
+        raise PlacedError(place, f"search {table.get('name')!r} {why}")
     if slo is None:
         why = "has no SLO: give it slo = {ttft_ms_max = ...}, or the suite an [slo] table"
         raise PlacedError(place, f"search {table.get('name')!r} {why}")

@@ -32,6 +32,12 @@ class Slo(Frozen):
         bounds = {"ttft": self.ttft_ms_max, "tpot": self.tpot_ms_max, "itl": self.itl_ms_max, "e2el": self.e2el_ms_max}
         return {name: bound for name, bound in bounds.items() if bound is not None}
 
+    @property
+    def of_embeddings(self) -> Self | None:
+        """The same for requests without tokens, which have an end-to-end latency only; None without a bound on it."""
+        absent = {"ttft_ms_max": None, "tpot_ms_max": None, "itl_ms_max": None}
+        return None if self.e2el_ms_max is None else self.model_copy(update=absent)
+
     def __str__(self) -> str:
         """`99% of requests with ttft <= 500 ms and tpot <= 50 ms`."""
         bounds = " and ".join(f"{name} <= {bound:g} ms" for name, bound in self.bounds_ms.items())

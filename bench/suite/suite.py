@@ -152,10 +152,11 @@ class Suite(Frozen):
         return max(found, key=lambda one: len(one.name), default=None)
 
     def slo_of(self, name: str) -> Slo | None:
-        """The SLO of the scenario of this name: that of its search, else the suite's."""
+        """The SLO of the scenario of this name: that of its search, else the suite's; of embeddings what they have."""
         entry = self.search_of(name)
         own = entry.search.slo if entry is not None and isinstance(entry.search, Goodput) else None
-        return own or self.slo
+        slo, asked = own or self.slo, entry or next((one for one in self.scenarios if one.name == name), None)
+        return slo.of_embeddings if slo is not None and asked is not None and asked.is_embedding else slo
 
     def expand(self) -> tuple[Scenario, ...]:
         """Every scenario of this suite, in file order."""

@@ -91,6 +91,19 @@ def test_the_slo_of_the_suite_is_that_of_a_search_without_one() -> None:
     assert slo.bounds_ms == {"tpot": 40.0}
 
 
+def test_an_slo_on_tokens_says_nothing_of_embeddings() -> None:
+    slo = "[slo]\nttft_ms_max = 40.0\ne2el_ms_max = 500.0\n"
+    plain = '[[scenarios]]\nname = "vectors"\ntask = "embed"\nisl = 8\nconcurrency = 1\nrequest_count = 8\n'
+    search = SEARCH.replace("osl = 64", 'task = "embed"').replace("slo = { ttft_ms_max = 500.0 }", "")
+    suite = parsed(plain + search + SWEEP + slo)
+
+    assert [str(suite.slo_of(name)) for name in ("vectors", "chat/rate=2")] == [
+        "99% of requests with e2el <= 500 ms"
+    ] * 2
+    assert str(suite.slo_of("users/concurrency=4")) == "99% of requests with ttft <= 40 ms and e2el <= 500 ms"
+    assert parsed(plain + slo.replace("e2el_ms_max = 500.0", "")).slo_of("vectors") is None
+
+
 def test_local_has_few_and_small_probes() -> None:
     suite = parsed(SWEEP + SEARCH + LOCAL)
     assert suite.local is not None
@@ -113,6 +126,8 @@ def test_local_has_few_and_small_probes() -> None:
         (SWEEP + 'prompts = { kind = "multi-turn", turns = 2 }\n', "multi-turn is not possible"),
         (SEARCH.replace("32.0", "0.5"), "request_rate_per_s_max must be above request_rate_per_s_min (0.5)"),
         (SEARCH.replace("400", "50"), "give at least 100"),
+        (SWEEP.replace("osl = 64", 'task = "embed"'), "a sweep looks at output tokens, and embeddings have none"),
+        (SEARCH.replace("osl = 64", 'task = "embed"'), "search 'chat' is of embeddings, which have no tokens"),
         (SEARCH.replace("ttft_ms_max = 500.0", "share_min = 0.9"), "an SLO needs a bound"),
         (SEARCH.replace("slo = { ttft_ms_max = 500.0 }", ""), "load.toml:12: search 'chat' has no SLO"),
         (
