@@ -1,11 +1,11 @@
 """Query the warehouse in SQL, read-only."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import duckdb
@@ -51,9 +51,13 @@ def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = (), *, limit_
     Raises UsageError for any other statement, with DuckDB's error message if the query fails, and where it takes longer
     than `limit_s`.
     """
-    with open_warehouse(data) as connection, _stopped_after(connection, limit_s), _errors_as_sentences(data, limit_s):
+
+    def found() -> QueryResult:
         _require_query(connection, sql, parameters)
         return _result(connection, sql, parameters)
+
+    with open_warehouse(data) as connection, _errors_as_sentences(data):
+        return found() if limit_s is None else _stopped_after(limit_s, connection, found)
 
 
 def _result(connection: duckdb.DuckDBPyConnection, sql: str, parameters: tuple[object, ...]) -> QueryResult:
@@ -62,31 +66,31 @@ def _result(connection: duckdb.DuckDBPyConnection, sql: str, parameters: tuple[o
 
 
 @contextmanager
-def _errors_as_sentences(data: Path, limit_s: float | None = None) -> Iterator[None]:
+def _errors_as_sentences(data: Path) -> Iterator[None]:
     try:
         yield
     except duckdb.PermissionException as error:
         raise UsageError(f"the query is refused: it can only read {lake_name(data)}; {_sentence(error)}") from error
-    except duckdb.InterruptException as error:
-        how = "let it read fewer rows (WHERE night = ..., LIMIT), or allow more time with --limit SECONDS"
-        raise UsageError(f"the query was stopped after its limit of {limit_s:g} s: {how}") from error
     except duckdb.Error as error:
         raise bucket_error(error) or UsageError(f"the query failed: {_sentence(error)}") from error
 
 
-@contextmanager
-def _stopped_after(connection: duckdb.DuckDBPyConnection, limit_s: float | None) -> Iterator[None]:
-    """Interrupt what the connection runs after so many seconds; None: never."""
-    if limit_s is None:
-        yield
-        return
-    timer = Timer(limit_s, connection.interrupt)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()  # it must not reach a closed connection
+def _stopped_after(
+    limit_s: float, connection: duckdb.DuckDBPyConnection, query: Callable[[], QueryResult]
+) -> QueryResult:
+    """What a query returns; it ends after so many seconds, or with Ctrl-C.
+
+    It runs in a thread of its own: DuckDB looks for Ctrl-C only between steps of a query, which may take many minutes.
+    """
+    with ThreadPoolExecutor(1, "query") as pool:
+        running = pool.submit(query)
+        try:
+            return running.result(limit_s)
+        except TimeoutError as error:
+            how = "let it read fewer rows (WHERE night = ..., LIMIT), or allow more time with --limit SECONDS"
+            raise UsageError(f"the query was stopped after its limit of {limit_s:g} s: {how}") from error
+        finally:
+            connection.interrupt()  # does nothing where the query has ended
 
 
 def _require_query(connection: duckdb.DuckDBPyConnection, query: str, parameters: tuple[object, ...]) -> None:

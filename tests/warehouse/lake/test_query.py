@@ -1,8 +1,10 @@
 """A query reads the lake: it writes nothing, reads nothing else, and changes no setting."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -242,4 +244,15 @@ def test_a_query_that_takes_longer_than_its_limit_is_stopped_and_the_error_says_
         UsageError, match=r"stopped after its limit of 0\.1 s: let it read fewer rows .* --limit SECONDS"
     ):
         run_sql(data, endless, limit_s=0.1)
+    assert run_sql(data, "SELECT 1 AS one", limit_s=60).rows == ((1,),)
+
+
+def test_ctrl_c_stops_a_query_in_the_middle_of_one_of_its_steps(data: Path) -> None:
+    long_step = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE hash(a.range + b.range) % 7 = 1"
+    ctrl_c = Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    ctrl_c.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sql(data, long_step, limit_s=3600)
+
     assert run_sql(data, "SELECT 1 AS one", limit_s=60).rows == ((1,),)
