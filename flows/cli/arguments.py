@@ -34,7 +34,9 @@ AcceptRiskFlag = Annotated[
 ]
 NightsArgument = Annotated[list[str] | None, typer.Argument(metavar="[NIGHT]...", help="Nights; default: all.")]
 TtftOption = Annotated[float, typer.Option(min=1, help="Time to first token of the test server, in ms.")]
-SqlLimitOption = Annotated[float, typer.Option(min=0.1, help="Stop a query that takes longer, in seconds.")]
+SqlLimitOption = Annotated[
+    float, typer.Option(min=0.1, max=31_536_000, help="Stop a query that takes longer, in seconds; a year at most.")
+]
 ItlOption = Annotated[
     float, typer.Option(min=1, help="Time between two tokens of the test server, in ms; 20 is 50 tokens per second.")
 ]

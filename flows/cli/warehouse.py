@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 
-@commands.command(epilog=examples('nightbench sql "SHOW TABLES"', 'nightbench sql "FROM results" --csv'))
+@commands.command(
+    epilog=examples('nightbench sql "SHOW TABLES"', 'nightbench sql "FROM results" --csv'),
+    context_settings={"ignore_unknown_options": True},  # a query may begin with a comment, which begins with `--`
+)
 def sql(
     query: Annotated[str, typer.Argument(help='SQL statement, for example "SELECT * FROM results".')],
     as_json: JsonFlag = False,

@@ -347,7 +347,7 @@ def test_the_next_night_ends_what_a_killed_one_left_running(house: NightFixture,
 
 
 def test_answers_come_as_table_json_and_csv(past: NightFixture) -> None:
-    query = "SELECT scenario, completed FROM measurements ORDER BY scenario"
+    query = "-- It may begin with a comment.\nSELECT scenario, completed FROM measurements ORDER BY scenario"
 
     wrong = past.call("sql", "SELEKT 1")
     table, as_json, as_csv = (past.call("sql", query, *form).stdout for form in ([], ["--json"], ["--csv"]))

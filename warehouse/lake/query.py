@@ -1,10 +1,11 @@
 """Query the warehouse in SQL, read-only."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,16 @@ def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = (), *, limit_
 
 def _result(connection: duckdb.DuckDBPyConnection, sql: str, parameters: tuple[object, ...]) -> QueryResult:
     result = connection.execute(sql, list(parameters))
-    return QueryResult(tuple(column[0] for column in result.description or ()), tuple(result.fetchall()))
+    return QueryResult(_apart([column[0] for column in result.description or ()]), tuple(result.fetchall()))
+
+
+def _apart(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of columns, each once: the second `v` is `v_1`, as DuckDB names it in a table."""
+    found: dict[str, None] = {}
+    for name in names:
+        tries = chain([name], (f"{name}_{at}" for at in count(1)))
+        found[next(one for one in tries if one not in found)] = None
+    return tuple(found)
 
 
 @contextmanager

@@ -247,6 +247,12 @@ def test_a_query_that_takes_longer_than_its_limit_is_stopped_and_the_error_says_
     assert run_sql(data, "SELECT 1 AS one", limit_s=60).rows == ((1,),)
 
 
+def test_two_columns_of_one_name_are_both_in_the_rows(data: Path) -> None:
+    found = run_sql(data, "SELECT 1 AS v, 2 AS v, 3 AS v_1, 4 AS v")
+
+    assert found.dicts() == [{"v": 1, "v_1": 2, "v_1_1": 3, "v_2": 4}]
+
+
 def test_ctrl_c_stops_a_query_in_the_middle_of_one_of_its_steps(data: Path) -> None:
     long_step = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE hash(a.range + b.range) % 7 = 1"
     ctrl_c = Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
