@@ -8,12 +8,14 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextvars import ContextVar
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from bench.printable import printable
 
@@ -48,26 +50,27 @@ def _out() -> Console:
 
 def line(text: str) -> None:
     """Print one line."""
-    _out().print(_said(text), highlight=False, markup=False, soft_wrap=True)
+    _print(_out(), text)
 
 
 def progress(text: str) -> None:
     """Print progress to standard error, so that output in a pipe stays clean."""
-    Console(stderr=True).print(_said(text), style="dim", highlight=False, markup=False, soft_wrap=True)
+    _print(Console(stderr=True), text, "dim")
 
 
 def warn(text: str, screen: Console | None = None) -> None:
     """Print a warning to standard error; `screen`: the console of a live view, which shows it above."""
-    (screen or Console(stderr=True)).print(
-        _said(f"warning: {text}"), style="yellow", highlight=False, markup=False, soft_wrap=True
-    )
+    _print(screen or Console(stderr=True), f"warning: {text}", "yellow")
 
 
 def error(text: str, screen: Console | None = None) -> None:
     """Print an error to standard error, as `warn` does."""
-    (screen or Console(stderr=True)).print(
-        _said(f"error: {text}"), style="red", highlight=False, markup=False, soft_wrap=True
-    )
+    _print(screen or Console(stderr=True), f"error: {text}", "red")
+
+
+def _print(screen: Console, text: str, style: str | None = None) -> None:
+    """Print a text as it is: what looks like rich's markup or like a name of an emoji is none."""
+    screen.print(_said(text), style=style, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def width() -> int:
@@ -81,7 +84,7 @@ def panel(texts: Sequence[str], title: str) -> None:
         for text in texts:
             line(text)
         return
-    _out().print(Panel("\n".join(_said(text).replace("[", "\\[") for text in texts), title=title, title_align="left"))
+    _out().print(Panel(Text("\n".join(map(_said, texts))), title=title, title_align="left"))
 
 
 def document(text: str) -> None:
@@ -90,8 +93,16 @@ def document(text: str) -> None:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON; what JSON has no form for is printed as text."""
-    sys.stdout.write(json.dumps(value, indent=1, default=str) + "\n")
+    """Print a value as JSON: null for a number that is none or infinite, and text for what JSON has no form for."""
+    sys.stdout.write(json.dumps(_finite(value), indent=1, default=str, allow_nan=False) + "\n")
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def table(rows: Sequence[dict[str, Any]], title: str | None = None) -> None:
@@ -102,13 +113,13 @@ def table(rows: Sequence[dict[str, Any]], title: str | None = None) -> None:
     grid = Table(title=title, title_justify="left")
     for name in rows[0]:
         is_number = any(isinstance(row[name], (int, float)) for row in rows)
-        grid.add_column(name, justify="right" if is_number else "left", no_wrap=is_number)
+        grid.add_column(Text(name), justify="right" if is_number else "left", no_wrap=is_number)
     for row in rows:
         grid.add_row(*(_cell(value) for value in row.values()), style=VERDICT_STYLES.get(str(row.get("verdict"))))
     _out().print(grid)
 
 
-def _cell(value: object) -> str:
+def _cell(value: object) -> Text:
     if value is None:
-        return ""
-    return f"{value:,.3f}" if isinstance(value, float) else printable(str(value)).replace("[", "\\[")
+        return Text()
+    return Text(f"{value:,.3f}" if isinstance(value, float) else printable(str(value)))

@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,25 @@ def test_no_answer_to_a_query_can_change_the_terminal(form: str, capsys: pytest.
     assert not set(printed) & {"\x1b", "\x07", "\r"}
     if form == "csv":
         assert list(csv.reader(io.StringIO(printed))) == [["gpu", "count"], [SHOWN, "1"]]
+
+
+@pytest.mark.parametrize("text", ["[/x]", "\\[/x]", "[red]no colour", ":fire:", "published:-1"])
+def test_what_looks_like_markup_or_an_emoji_is_printed_as_it_is(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for show in (console.line, console.progress, console.warn, console.error):
+        show(text)
+    console.table([{f"column {text}": text}], None)
+    console.panel([text], "title")
+
+    printed = "".join(capsys.readouterr())
+    assert printed.count(text) == 7
+
+
+def test_json_has_no_number_that_json_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    console.print_json([{"none": float("nan"), "most": (float("inf"), 1.5), "left": {"least": -float("inf")}}])
+
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == [
+        {"none": None, "most": [None, 1.5], "left": {"least": None}}
+    ]
 
 
 def test_a_command_that_is_advised_names_the_data_folder_that_this_one_was_given(
