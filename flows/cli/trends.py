@@ -45,7 +45,7 @@ def trends(
     if as_json:
         console.print_json(rows)
         return
-    shown = [row | {"first_bad": row["first_bad"][:16], "effect": _effect(row)} for row in rows]
+    shown = [row | {"effect": _effect(row)} for row in rows]
     console.table([{name: row[name] for name in _SHOWN} for row in shown], "changes")
     events = len({row["event_id"] for row in rows})
     console.line(

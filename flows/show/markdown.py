@@ -25,7 +25,8 @@ def _lines(answer: Row, command: str) -> Iterator[str]:
     changed = [pair for pair in answer["pairs"] if pair["verdict"] in _CHANGED]
     others = [pair for pair in answer["pairs"] if pair["verdict"] not in _CHANGED]
     yield f"### Nightbench: {_verdict(answer)}"
-    yield f"\nA is {code(answer['a'])}, B is {code(answer['b'])}. {answer['summary'].capitalize()}.\n"
+    summary = answer["summary"]
+    yield f"\nA is {code(answer['a'])}, B is {code(answer['b'])}. {summary[:1].upper()}{summary[1:]}.\n"
     if changed:
         yield from table(list(map(_pair, changed)))
     yield from _folded("pairs without a confirmed change", list(map(_pair, others)))

@@ -52,6 +52,14 @@ def test_the_nights_hold_an_upgrade_a_regression_a_bad_host_and_a_failed_night(d
     assert (nights, failed) == (60, 1)
 
 
+def test_a_night_that_trends_name_can_be_asked_for(demo: tuple[Path, str]) -> None:
+    listed = call("--data", str(demo[0]), "trends").stdout
+    nights = {name for (name,) in run_sql(demo[0], "SELECT DISTINCT first_bad FROM changes").rows if name in listed}
+
+    assert nights
+    assert call("--data", str(demo[0]), "trends", "--night", max(nights)).exit_code == 0
+
+
 def test_each_page_says_that_its_nights_are_simulated(demo: tuple[Path, str]) -> None:
     pages = list((demo[0] / "site").rglob("*.html"))
 

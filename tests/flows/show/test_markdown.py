@@ -37,6 +37,12 @@ def test_a_loss_is_the_headline_and_a_row_with_its_interval() -> None:
     assert "<code>nightbench compare 0.31 0.32</code>" in page
 
 
+def test_the_summary_begins_with_a_capital_and_keeps_the_names_in_it() -> None:
+    page = read(comparison_markdown(answer(summary="runs of 2026-11-16T010000Z are suspect"), "nightbench compare"))
+
+    assert "Runs of 2026-11-16T010000Z are suspect." in page
+
+
 def test_what_a_side_lacks_stands_with_its_reason_and_only_there() -> None:
     missing = {"side": "B", "series": "m/long", "metrics": 4, "why": "3 rejected: too few requests"}
     refused = [{"series": "m/long", "reason": "only A has it", "metrics": 4}]
