@@ -28,7 +28,7 @@ from warehouse.importers.parsing.document import Document, read_document, too_la
 from warehouse.importers.parsing.error_text import storable
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, write_rows, writing
-from warehouse.lake.swap import swap_in
+from warehouse.lake.swap import moves_of_import, swap_in
 from warehouse.schema.columns import arrow_schema
 from warehouse.schema.row import Row
 from warehouse.trends.history_series import keys_of_history
@@ -82,7 +82,7 @@ def import_history(data: Path, path: Path, options: HistoryOptions) -> ImportedH
         write_json(folder / ABOUT, about)
         sync_all(folder.parent)
         stage_judgement(lake / STAGING, partition, _said_before(data, partition))
-        swap_in(lake, imported=[(f"{IMPORTS}/{STAGING}/{document.sha256}", f"{IMPORTS}/{document.sha256}")])
+        swap_in(lake, imported=moves_of_import(folder))
         build_warehouse(data)
     return found
 

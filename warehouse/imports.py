@@ -13,7 +13,7 @@ from typing import Any
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from bench.audit.judge import Judged, group_evidence, judge_claim, row_evidence
 from bench.errors import UnreadableResultError
-from nights.durable import sync_all, write_bytes, write_json
+from nights.durable import make_folder, sync_all, write_bytes, write_json
 from warehouse.context import context_of, in_context
 from warehouse.histories import kept_histories, stage_histories
 from warehouse.importers import read_claims
@@ -22,7 +22,7 @@ from warehouse.importers.parsing.error_text import storable
 from warehouse.judging.expectations import said_of_each
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.lake import IMPORTS, STAGING, PartWriter, one_loader, write_rows, writing
-from warehouse.lake.swap import swap_in
+from warehouse.lake.swap import moves_of_import, swap_in
 from warehouse.rows.catalog_subject import subject_of
 from warehouse.rows.claim_request_rows import request_tables
 from warehouse.rows.finding_row import finding_row
@@ -60,9 +60,10 @@ def import_file(data: Path, path: Path) -> Imported:
     context = context_of(path, ClaimedConfig())
     with writing(data / IMPORTS), one_loader(data) as lake:
         judged = _stage(lake / STAGING, document, context)
-        is_new = not (data / IMPORTS / document.sha256).exists()
-        _stage_copy(data / IMPORTS / STAGING / document.sha256, document, context, {RAW: raw} | _beside(read))
-        swap_in(lake, imported=[(f"{IMPORTS}/{STAGING}/{document.sha256}", f"{IMPORTS}/{document.sha256}")])
+        is_new = not (data / IMPORTS / document.sha256 / ABOUT).exists()
+        folder = data / IMPORTS / STAGING / document.sha256
+        _stage_copy(folder, document, context, {RAW: raw} | _beside(read))
+        swap_in(lake, imported=moves_of_import(folder))
         build_warehouse(data)
     return Imported(str(path), document.sha256, judged, is_new)
 
@@ -114,6 +115,7 @@ def _beside(read: dict[str, bytes]) -> dict[str, bytes]:
 
 def _stage_copy(folder: Path, document: Document, context: ClaimedConfig, files: dict[str, bytes]) -> None:
     """Keep exactly the bytes that were hashed and judged, and what the user passed with them."""
+    make_folder(folder / BESIDE)  # also an empty one, which replaces that of an earlier import
     for name, content in files.items():
         write_bytes(folder / name, content)
     said = {name: value for name, value in asdict(context).items() if value is not None}

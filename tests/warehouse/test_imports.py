@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UnreadableResultError
+from warehouse.histories import import_history
+from warehouse.importers.history.long_table import HistoryOptions
 from warehouse.imports import import_file, kept_partitions
 from warehouse.lake.query import run_sql
-from warehouse.rebuild import rebuild
+from warehouse.rebuild import not_here, rebuild
 from warehouse.schema.columns import COLUMNS, Table
 
 SERVE = Path(__file__).parents[1] / "data" / "vllm-results" / "vllm_bench_serve.json"
@@ -120,6 +122,39 @@ def test_importing_a_file_again_changes_nothing(imported: Path, tmp_path: Path) 
     assert {name: content for name, content in _lake(imported).items() if "claim_" in name} == {
         name: content for name, content in before.items() if "claim_" in name
     }
+
+
+@pytest.mark.parametrize("kinds", [("claims", "history"), ("history", "claims")])
+def test_a_file_is_kept_both_as_claims_and_as_a_history(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    file, data = tmp_path / "2026-03-02" / "serve.json", tmp_path / "data"
+    file.parent.mkdir()
+    file.write_bytes(SERVE.read_bytes())
+    file.with_name("context.toml").write_text('gpu = "MI300X"')
+    data.mkdir()
+
+    said = [
+        import_file(data, file).is_new if kind == "claims" else import_history(data, file, HistoryOptions()).is_new
+        for kind in kinds
+    ]
+    before = _lake(data)
+    rebuild(data)
+
+    assert said == [True, True]
+    assert not_here(data) == []
+    assert _lake(data) == before
+    assert run_sql(data, "SELECT gpu FROM claims").rows == (("MI300X",),)
+    assert run_sql(data, "SELECT count(*) > 0 FROM history_points").rows == ((True,),)
+
+
+def test_a_file_that_is_kept_again_has_only_what_stands_beside_it_now(imported: Path, tmp_path: Path) -> None:
+    (kept,) = (imported / "imports").iterdir()
+    (kept / "beside").mkdir(exist_ok=True)
+    (kept / "beside" / "gone.json").write_text("{}")
+    (tmp_path / "results.json").write_bytes(SERVE.read_bytes())
+
+    import_file(imported, tmp_path / "results.json")
+
+    assert list((kept / "beside").glob("*")) == []
 
 
 def test_a_rebuild_gives_the_same_lake(imported: Path) -> None:

@@ -10,7 +10,7 @@ from warehouse.lake.bucket.client import lake_bucket
 from warehouse.lake.bucket.filesystem import lake_files
 from warehouse.lake.bucket.location import lake_location
 from warehouse.lake.bucket.working_copy import delete_unnamed, push
-from warehouse.lake.lake import STAGING
+from warehouse.lake.lake import IMPORTS, STAGING
 from warehouse.lake.months import stage_months
 from warehouse.schema.columns import PARTITION
 from warehouse.views.tables import LakePath, nights_in
@@ -21,7 +21,7 @@ def swap_in(
 ) -> tuple[str, ...]:
     """Move every staged file into place and return the names of those that changed.
 
-    All files come into place, with the `imported` folders, or none does. Measurements come last, so that a query
+    All files come into place, with those `imported`, or none does. Measurements come last, so that a query
     meanwhile does not list a run before its requests. With `heals`, missing objects of a bucket are written again.
     """
     staging = lake / STAGING
@@ -42,6 +42,17 @@ def swap_in(
     moves = [(f"{lake.name}/{STAGING}/{name}", f"{lake.name}/{name}") for name in changed]
     commit(lake, staging, [*moves, *imported], removed)
     return tuple(changed)
+
+
+def moves_of_import(staged: Path) -> list[Move]:
+    """The moves of what is staged of a file into the folder that keeps it, beside what is there already.
+
+    A file is kept as claims, as a history or as both, each with its own description.
+    """
+    return [
+        (f"{IMPORTS}/{STAGING}/{staged.name}/{each.name}", f"{IMPORTS}/{staged.name}/{each.name}")
+        for each in sorted(staged.iterdir())
+    ]
 
 
 def delete_unnamed_objects(lake: Path) -> None:
