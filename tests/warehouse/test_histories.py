@@ -13,9 +13,9 @@ from bench.errors import UnreadableResultError, UsageError
 from tests.data.history import make
 from warehouse.histories import import_history, reader_of
 from warehouse.importers.history.check import HistoryCheck
-from warehouse.importers.history.long_table import HistoryOptions, column_map
+from warehouse.importers.history.long_table import HistoryOptions, column_map, is_long_table
 from warehouse.importers.history.row import HistoryRow, moment_in_name
-from warehouse.importers.parsing.document import read_document
+from warehouse.importers.parsing.document import Document, read_document
 from warehouse.lake.query import run_sql
 from warehouse.rebuild import rebuild
 from warehouse.schema.history_columns import HISTORY_POINT_COLUMNS
@@ -306,6 +306,40 @@ def test_the_header_of_the_known_histories_needs_no_map(tmp_path: Path) -> None:
     (row,), _ = read(table(tmp_path, line, header=header))
 
     assert (row.source, row.run_id, row.stack, row.value) == ("r", "23088513632", {"engine_commit": "c"}, 5.5)
+
+
+LONG = "timestamp,series,metric,value\n2026-03-01,a,m,1.5\n2026-03-02,a,m,2.5\n"
+QUOTED = '"timestamp","series","metric","value"\n2026-03-01,a,m,1.5\n2026-03-02,a,m,2.5\n'
+
+
+@pytest.mark.parametrize("stem", ["table", "results-20251111"])
+@pytest.mark.parametrize(
+    ("suffix", "written"),
+    [
+        ("csv", LONG.encode()),
+        ("csv", LONG.replace("\n", "\r\n").encode("utf-8-sig")),
+        ("csv", QUOTED.encode()),
+        ("csv", QUOTED.encode("utf-8-sig")),
+        ("tsv", LONG.replace(",", "\t").encode()),
+    ],
+    ids=["plain", "of a spreadsheet", "quoted", "quoted, of a spreadsheet", "tabs"],
+)
+def test_a_long_table_is_one_however_its_header_is_written(
+    tmp_path: Path, stem: str, suffix: str, written: bytes
+) -> None:
+    file = tmp_path / f"{stem}.{suffix}"
+    file.write_bytes(written)
+
+    rows, _ = read(file)
+
+    assert [(row.series, row.metric, row.value, row.measured_at) for row in rows] == [
+        ("a", "m", 1.5, datetime(2026, 3, 1, tzinfo=UTC)),
+        ("a", "m", 2.5, datetime(2026, 3, 2, tzinfo=UTC)),
+    ]
+
+
+def test_a_header_that_is_not_csv_is_no_long_table() -> None:
+    assert not is_long_table(Document("table.csv", b'"timestamp"x,series,value\n'))
 
 
 def test_every_declared_column_of_a_history_is_written(tmp_path: Path) -> None:

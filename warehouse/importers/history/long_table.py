@@ -18,6 +18,7 @@ from warehouse.importers.history.row import (
     stack_of,
     text_or_none,
 )
+from warehouse.importers.parsing.delimited import delimiter_of
 from warehouse.importers.parsing.document import Document
 
 FIELDS = (
@@ -107,7 +108,7 @@ class _Pattern:
 
 def read_table(document: Document, options: HistoryOptions) -> Iterator[HistoryRow]:
     """Every value of a CSV table, one at a time: five million rows never stand in memory together."""
-    reader = csv.reader(_lines(document), strict=True)
+    reader = csv.reader(_lines(document), delimiter=delimiter_of(_head(document)), strict=True)
     try:
         header = next(reader)
         lines = ((reader.line_num, row) for row in reader)
@@ -141,8 +142,17 @@ def why_not_places(name: str, header: Sequence[str], options: HistoryOptions) ->
 
 def is_long_table(document: Document) -> bool:
     """Whether its header has a time, a value and the name of a series, under names that we know; never raises."""
-    header = {cell.strip() for cell in document.data[:_HEAD].decode("utf-8", "replace").partition("\n")[0].split(",")}
+    head = _head(document)
+    try:
+        first = next(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter_of(head), strict=True), [])
+    except csv.Error:
+        return False
+    header = {cell.strip() for cell in first}
     return all(header & {field, *_ALSO[field]} for field in (*_NEEDED, "series"))
+
+
+def _head(document: Document) -> str:
+    return document.data[:_HEAD].decode("utf-8-sig", "replace")
 
 
 def _lines(document: Document) -> Iterator[str]:

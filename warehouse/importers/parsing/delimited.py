@@ -14,14 +14,14 @@ def cells_of(text: str) -> Iterator[tuple[int, list[str]]]:
     if text.lstrip().startswith("|"):
         yield from _of_markdown(text)
         return
-    reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text), strict=True)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter_of(text), strict=True)
     try:
         yield from ((reader.line_num, row) for row in reader if any(cell.strip() for cell in row))
     except csv.Error as error:
         raise csv.Error(f"line {reader.line_num} is not valid CSV: {error}") from error
 
 
-def _delimiter(text: str) -> str:
+def delimiter_of(text: str) -> str:
     """A comma, unless the first line has none and has tabs or semicolons."""
     first = text.lstrip("\n\r ").partition("\n")[0]
     return next((mark for mark in "\t;" if "," not in first and mark in first), ",")
