@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from bench.trends.series import STACK_FIELDS
+from warehouse.importers.parsing.fields import number_in
 
 _PAIR = re.compile(r"\s*([\w.]+)\s*=\s*([^;]*?)\s*(?:;|$)")
 _DRIVERS = frozenset({"driver", "gpu_driver", "compute_runtime", "rocm", "cuda", "neo"})
@@ -44,9 +45,9 @@ def text_or_none(text: object) -> str | None:
 
 
 def number_or_none(text: object) -> float | None:
-    """The number, NaN and infinities included; None where there is none."""
+    """The number, NaN and infinities included; None where there is none, or where a comma may be a decimal one."""
     try:
-        return None if text is None or isinstance(text, bool) else float(str(text).strip().replace(",", ""))
+        return None if text is None or isinstance(text, bool) else number_in(str(text))
     except ValueError:
         return None
 

@@ -7,6 +7,7 @@ from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from warehouse.importers.format import Format
 from warehouse.importers.nvidia.cost import cost_of
 from warehouse.importers.parsing.document import Document
+from warehouse.importers.parsing.fields import IN_DOUBT, number_in
 from warehouse.importers.parsing.printed import engine_of, printed_precision, version_in
 from warehouse.importers.parsing.tree import Tree
 
@@ -149,7 +150,11 @@ def _throughput(row: Tree) -> ClaimedTotals:
         if text is not None:
             row.remark("unreadable_value", f"Throughput = {text!r:.60} does not begin with a number; ignored")
         return ClaimedTotals()
-    value, unit = float(found["number"].replace(",", "")), found["unit"].lower()
+    try:
+        value, unit = number_in(found["number"]), found["unit"].lower()
+    except ValueError:
+        row.remark("unreadable_value", f"Throughput = {text!r:.60} is not a number: {IN_DOUBT}; ignored")
+        return ClaimedTotals()
     if value <= 0:
         row.remark("failed_not_zero", f"Throughput is {text}")
         return ClaimedTotals()

@@ -1,6 +1,7 @@
 """The fields of one object of a file, read by name and type; unread fields and errors are kept."""
 
 import math
+import re
 import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -25,6 +26,10 @@ EXACT_MAX = 2**53  # up to here a float holds every whole number exactly
 WHOLE_WITHIN = 1e-12
 
 LISTED_MAX = 20  # unread lists up to this length are kept
+
+IN_DOUBT = "its comma may stand for a decimal point or for thousands: write 33.1 or 1,234"
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_COMMA = re.compile(r"\D*\d[\d.]*,\d+\D*")
 
 
 class Fields:
@@ -148,9 +153,9 @@ class Fields:
             self._complain(name, "is not a number")
             return None
         try:
-            found = float(value.strip().replace(",", "")) if isinstance(value, str) else float(value)
+            found = number_in(value) if isinstance(value, str) else float(value)
         except (ValueError, OverflowError):
-            self._complain(name, "is not a number")
+            self._complain(name, f"is not a number: {IN_DOUBT}" if has_doubtful_comma(value) else "is not a number")
             return None
         if math.isfinite(found):
             return found
@@ -160,6 +165,17 @@ class Fields:
     def _complain(self, name: str, what: str) -> None:
         shown = reprlib.repr(self._values[name])  # shortens a deep or long value
         self.remark("unreadable_value", f"{name} = {shown[:60]} {what}; ignored")
+
+
+def number_in(text: str) -> float:
+    """The number that a text states, also NaN or infinity; raises ValueError for a comma that groups no thousands."""
+    text = text.strip()
+    return float(text.replace(",", "") if _GROUPED.fullmatch(text) else text)
+
+
+def has_doubtful_comma(text: object) -> bool:
+    """Whether this is a text with one number, whose comma may be a decimal one."""
+    return isinstance(text, str) and _COMMA.fullmatch(text) is not None
 
 
 def is_whole(value: float) -> bool:

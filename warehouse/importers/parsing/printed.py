@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from catalog.read import precision_of
-from warehouse.importers.parsing.fields import EXACT_MAX, INFINITE, NO_NUMBER, NOTHING
+from warehouse.importers.parsing.fields import EXACT_MAX, IN_DOUBT, INFINITE, NO_NUMBER, NOTHING, has_doubtful_comma
 from warehouse.importers.parsing.printed_units import unit_of
 
-_GROUPS = r"\d{1,3}(?:(?:,\d{3})+|(?:[ \u00a0\u2009\u202f']\d{3})+)(?:\.\d+)?"  # 1,234.5 and 1 234.5
+_GROUPS = r"[1-9]\d{0,2}(?:(?:,\d{3})+|(?:[ \u00a0\u2009\u202f']\d{3})+)(?:\.\d+)?"  # 1,234.5 and 1 234.5
 _NUMBER = rf"[-+]?(?:{_GROUPS}|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{{1,3}})?"
 _SIGNS: Mapping[str, tuple[str, ...]] = {
     "about": ("~", "≈", "about", "approximately", "approx.", "approx", "around", "ca.", "circa"),
@@ -27,7 +27,6 @@ _QUANTITY = re.compile(
 _MARKED = re.compile(r"^(\*{1,2}|`|_)?(.*?)(?:\1|(?<=\d)\s*(?:\*{1,3}|†|‡|\[\d{1,2}\]))$")
 _THOUSANDS = {None: 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 _GROUPED = re.compile(r"[,'\s]")
-_COMMA = re.compile(r"\D*\d[\d.]*,\d+\D*")
 _FAILED = re.compile(
     r"\b(?:oom|out of memory|failed|failure|error|crash(?:ed)?|time(?:d )?out|unsupported)\b", re.IGNORECASE
 )
@@ -79,8 +78,8 @@ def why_no_number(text: str) -> str:
         return "it is not finite"
     if name in NO_NUMBER:
         return "it states no number"
-    if _COMMA.fullmatch(name):
-        return "its comma may stand for a decimal point or for thousands: write 33.1 or 1,234"
+    if has_doubtful_comma(name):
+        return IN_DOUBT
     return "it is not a number"
 
 

@@ -19,9 +19,11 @@ _COMPARISON = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[-+~<>≈$]?\s*\d[\d.,\s]*\s*(?:%|x|[a-zA-Z/]+)?")
-_DECIMAL_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})(?!\d)")  # no grouping of thousands has so many digits
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,])0,\d+|\d+,(?:\d{1,2}|\d{4,})(?!\d)")  # no grouping of thousands is so
 _POINT = re.compile(r"\d\.\d{1,2}(?!\d)|\d\.\d{4,}")
 _WITH_COMMA = re.compile(r"\d[\d.]*,\d+")
+_GROUPED_BY_POINT = re.compile(r"\d\.\d{3},\d")  # 1.234,5: then 2.345 in its column has thousands too
+_WITH_COMMA_OR_GROUPS = re.compile(r"\d[\d.]*,\d+|(?<![\d.])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.,])")
 
 _WITH_RATIO = re.compile(r"([^()]*\d[^()]*?)\s*\(([-+\u2212]?\s?\d[\d.]*\s?(?:x|\u00d7|%))\)", re.IGNORECASE)
 _REPEATED_MIN = 2  # columns below one word of a second header
@@ -131,17 +133,25 @@ def _leading(rows: Sequence[Row]) -> int:
 def _with_points(table: Table) -> Table:
     """The table with a point for each decimal comma, in columns whose numbers can only be meant so.
 
-    `33,1` has no thousands; `1,234` beside it has none either. A column that has both `33.1` and `240,5` is left as it
-    is, for its comma may stand for either.
+    `33,1` has no thousands; `1,234` beside it has none either, and `2.345` beside `1.234,5` has them. A column that has
+    both `33.1` and `240,5` is left as it is, for its comma may stand for either.
     """
-    meant = [at for at in range(len(table.header)) if _is_decimal([row.cells[at] for row in table.rows])]
+    columns = [[row.cells[at] for row in table.rows] for at in range(len(table.header))]
+    meant = {at: _printed_numbers(cells) for at, cells in enumerate(columns) if _is_decimal(cells)}
     if not meant:
         return table
     rows = tuple(
-        replace(row, cells=tuple(_pointed(cell) if at in meant else cell for at, cell in enumerate(row.cells)))
+        replace(
+            row, cells=tuple(_pointed(cell, meant[at]) if at in meant else cell for at, cell in enumerate(row.cells))
+        )
         for row in table.rows
     )
     return replace(table, rows=rows)
+
+
+def _printed_numbers(cells: Sequence[str]) -> re.Pattern[str]:
+    """What is rewritten in a column with decimal commas: numbers with one, and those grouped by points beside such."""
+    return _WITH_COMMA_OR_GROUPS if any(map(_GROUPED_BY_POINT.search, cells)) else _WITH_COMMA
 
 
 def _is_decimal(cells: Sequence[str]) -> bool:
@@ -152,7 +162,7 @@ def _is_decimal(cells: Sequence[str]) -> bool:
     return has_comma and not is_grouped and not has_point
 
 
-def _pointed(cell: str) -> str:
+def _pointed(cell: str, numbers: re.Pattern[str]) -> str:
     if not _NUMBER.fullmatch(cell):
         return cell
-    return _WITH_COMMA.sub(lambda found: found[0].replace(".", "").replace(",", "."), cell)
+    return numbers.sub(lambda found: found[0].replace(".", "").replace(",", "."), cell)
