@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import pairwise
 
 from warehouse.importers.tables.table import CellCount, Row, Table, table_of
 
@@ -14,7 +15,12 @@ _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 _SPAN = re.compile(r"\b(rowspan|colspan)\s*=\s*[\"']?\s*(\d{1,4})", re.IGNORECASE)
 # Their content is not text of the page.
 _HIDDEN = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "template", "noscript", "svg")}
-_BREAKS = frozenset({"br", "p", "div", "li", "tr", "td", "th", "table", "span"})
+_BREAKS = frozenset({"tr", "td", "th", "table", "span"})
+_LINES = frozenset({"br", "p", "div", "li"})  # begin and end a line of a cell
+_LINE = "\v"
+_GOES_ON = re.compile(r"\d{3}(?!\d)|[-\u2013\u2014]\s*\d")  # thousands of a number above, or the end of a range
+_SMALL = frozenset({"sup", "sub"})
+_TEN = re.compile(r"(?<![\d.,])10$")
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _DEPTH_MAX = 20  # tables inside of tables; deeper ones are layout, or an attack
 
@@ -26,6 +32,33 @@ class _Cell:
     columns: int
     line: int
     text: list[str] = field(default_factory=list)
+    small: list[str] | None = None  # words of a raised or lowered part that is open
+    marks: list[str] = field(default_factory=list)
+
+    def add(self, words: str) -> None:
+        (self.text if self.small is None else self.small).append(words)
+
+    def end_small(self) -> None:
+        """Put a raised number behind the text as a mark, as in `150 [2]`: it would add a digit to the one beside it."""
+        if self.small is None:
+            return
+        words, self.small = "".join(self.small), None
+        if not any(map(str.isdigit, words)):
+            self.text.append(words)
+        elif self.text and _TEN.search(self.text[-1].rstrip()[-4:]):
+            self.text.append(f"^{words.strip()}")  # a power of ten rather than a mark, and no number that is read
+        else:
+            self.marks.append(f" [{' '.join(words.split()).strip('[]()')}]")
+
+    def words(self) -> str:
+        """Its text, with a stroke between a number and one below it that would be read as a part of it."""
+        self.end_small()
+        lines = [line for each in "".join(self.text).split(_LINE) if (line := " ".join(each.split()))]
+        parts = lines[:1]
+        for above, line in pairwise(lines):
+            is_number = above[-1].isdigit() and not any(map(str.isalpha, above))
+            parts += [" / " if is_number and not self.is_header and _GOES_ON.match(line) else " ", line]
+        return "".join([*parts, *self.marks]).strip()
 
 
 @dataclass
@@ -93,7 +126,7 @@ class _Page:
         elif inner.is_caption_open and inner.caption is not None:
             inner.caption.append(words)
         elif inner.cell is not None:
-            inner.cell.text.append(words)
+            inner.cell.add(words)
 
     def _begin(self, what: str, attributes: str, start: int) -> None:
         if what in _HEADINGS and not self.open:
@@ -116,8 +149,15 @@ class _Page:
             rows, columns = max(1, spans.get("rowspan", 1)), max(1, spans.get("colspan", 1))
             table.cell = _Cell(what == "th", rows, columns, self._line_at(start))
             table.rows[-1].append(table.cell)
-        elif what in _BREAKS and table.cell is not None:
-            table.cell.text.append(" ")
+        elif table.cell is not None:
+            self._begin_in_cell(table.cell, what)
+
+    def _begin_in_cell(self, cell: _Cell, what: str) -> None:
+        if what in _SMALL:
+            cell.end_small()
+            cell.small = []
+        elif what in _LINES or what in _BREAKS:
+            cell.add(_LINE if what in _LINES else " ")
 
     def _close(self, what: str) -> Iterator[Table]:
         if what in _HEADINGS and self.is_heading:
@@ -134,6 +174,14 @@ class _Page:
             found = self._finished(table)
             if found is not None:
                 yield found
+        elif table.cell is not None:
+            self._close_in_cell(table.cell, what)
+
+    def _close_in_cell(self, cell: _Cell, what: str) -> None:
+        if what in _SMALL:
+            cell.end_small()
+        elif what in _LINES:
+            cell.add(_LINE)
 
     def _line_at(self, at: int) -> int:
         self.line += self.text.count("\n", self.counted, at)
@@ -159,7 +207,7 @@ class _Page:
             for cell in row:
                 while (at, column) in held:
                     column += 1
-                words = " ".join("".join(cell.text).split())
+                words = cell.words()
                 below = min(cell.rows, len(rows) - at)
                 self.count.add(below * cell.columns - 1)
                 held |= {(at + down, column + right): words for down in range(below) for right in range(cell.columns)}

@@ -7,6 +7,7 @@ import pytest
 
 from bench.errors import UnreadableResultError
 from tests.warehouse.importers.tables.workbooks import workbook
+from warehouse.importers.parsing.printed import read_quantity
 from warehouse.importers.tables.every import tables_of
 from warehouse.importers.tables.table import Table
 from warehouse.importers.tables.workbook import is_workbook
@@ -46,8 +47,40 @@ def test_a_page_is_read_with_spans_entities_and_inner_tables() -> None:
 
 
 @pytest.mark.parametrize(
+    ("cell", "text", "number"),
+    [
+        ("150<sup>2</sup>", "150 [2]", 150.0),
+        ("<sup>2</sup>150", "150 [2]", 150.0),
+        ("150<sup><a href='#n'>[2]</a></sup>", "150 [2]", 150.0),
+        ("150<sub>2", "150 [2]", 150.0),
+        ("150<sup>*</sup>", "150*", 150.0),
+        ("150<sup>1</sup><sup>2</sup>", "150 [1] [2]", None),
+        ("10<sup>3</sup>", "10^3", None),
+        ("1.5 x 10<sup>-3</sup>", "1.5 x 10^-3", None),
+        ("1<sup>st</sup> run", "1st run", None),
+        ("95<br>120", "95 / 120", None),
+        ("95<br/>-120", "95 / -120", None),
+        ("<p>95</p><p>120</p>", "95 / 120", None),
+        ("<div>95</div>120", "95 / 120", None),
+        ("<ul><li>95<li>120</ul>", "95 / 120", None),
+        ("Llama 3<br>405 B", "Llama 3 405 B", None),
+        ("2,048<br>tok/s", "2,048 tok/s", 2048.0),
+        ("<p>1&nbsp;024</p>", "1 024", 1024.0),
+    ],
+)
+def test_what_stands_above_or_below_a_number_is_no_digit_of_it(cell: str, text: str, number: float | None) -> None:
+    (table,) = tables(f"<table><tr><th>a<br>b<th>c</tr><tr><td>{cell}</td><td>7</td></tr></table>")
+
+    assert (table.header, cells(table)) == (("a b", "c"), [(text, "7")])
+    quantity = read_quantity(text)
+    assert (quantity and quantity.number) == number
+
+
+@pytest.mark.parametrize(
     "page",
     [
+        "<table><tr><td>" + "1<br>" * 50_000,
+        "<table><tr><td>" + "1<sup>2" * 50_000,
         "<table>" * 50_000,
         "<table><tr><td>" + "<td" * 50_000,
         "<html>" + "<!--" * 50_000 + "<table>",
