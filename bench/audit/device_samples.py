@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bench.audit.claim import Device
+from bench.audit.claim import Device, Remark
 from bench.metrics import Floats
 
 Window = tuple[float, float]  # seconds, on the samples' clock
@@ -28,6 +28,7 @@ class Samples:
     throttled: Floats
     blank_count: int
     has_zone: bool  # False: local time, off from UTC by whole quarter hours
+    remarks: tuple[Remark, ...] = ()
 
 
 def by_device(samples: Samples) -> Iterator[tuple[str, np.ndarray[tuple[int], np.dtype[np.int64]]]]:

@@ -99,6 +99,67 @@ def test_power_that_is_missing_in_a_cell_is_no_zero() -> None:
     assert device.power_mean_w > 200
 
 
+@pytest.mark.parametrize(
+    ("header", "cell", "field", "value"),
+    [
+        ("power_usage_mw", "350000", "power_max_w", 350.0),
+        ("power.draw [W]", "350.0 W", "power_max_w", 350.0),
+        ("power.draw [mW]", "350000", "power_max_w", 350.0),
+        ("power_draw", "350", "power_max_w", 350.0),
+        ("power_usage", "0.35 kW", "power_max_w", 350.0),
+        ("memory.used [KiB]", "1048576", "used_gib", 1.0),
+        ("memory.used", "1024 MiB", "used_gib", 1.0),
+        ("temp_edge [°C]", "52", "temp_edge_max_c", 52.0),
+        ("temp_edge_c", "52 C", "temp_edge_max_c", 52.0),
+        ("temperature.gpu", "52", "temp_edge_max_c", 52.0),
+    ],
+)
+def test_a_value_has_the_unit_of_its_cell_or_header(header: str, cell: str, field: str, value: float) -> None:
+    (claim,) = claims_of("t.csv", f"timestamp,gpu,{header}\n1789999995,0,{cell}\n")
+
+    assert claim.remarks == ()
+    assert getattr(claim.device, field) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "joules"),
+    [
+        ("energy_accumulator (MJ)", ("1", "1.5"), 0.5e6),
+        ("energy_accumulator (mJ)", ("1", "501"), 0.5),
+        ("total_energy_consumption_mj", ("1", "501"), 0.5),
+        ("energy_counter_wh", ("1", "2"), 3600.0),
+        ("energy_counter", ("1 Wh", "2 Wh"), 3600.0),
+        ("energy_counter [J]", ("1", "2"), 1.0),
+    ],
+)
+def test_the_unit_of_a_counter_is_its_own(header: str, cells: tuple[str, str], joules: float) -> None:
+    lines = [f"{1789999995 + at},0,{cell}" for at, cell in enumerate(cells)]
+
+    assert alone("\n".join((f"timestamp,gpu,{header}", *lines))).energy_counter_j == pytest.approx(joules)
+
+
+@pytest.mark.parametrize(
+    ("header", "cell", "field", "unit"),
+    [
+        ("power.draw [hp]", "0.5", "power_max_w", "hp"),
+        ("power_draw", "0.5 hp", "power_max_w", "hp"),
+        ("memory.used [%]", "50", "used_gib", "%"),
+        ("temp_edge (F)", "125", "temp_edge_max_c", "F"),
+        ("temp_edge_f", "125", "temp_edge_max_c", "f"),
+    ],
+)
+def test_a_value_in_an_unknown_unit_is_left_out_with_a_remark(header: str, cell: str, field: str, unit: str) -> None:
+    text = f"timestamp,gpu,{header}\n1789999995,0,{cell}\n1789999996,0,{cell}\n"
+    said = [("unit_unknown", f"t.csv: {header} has the unit {unit!r}; ignored")]
+
+    (claim,) = claims_of("t.csv", text)
+    (result,) = claims_of("report.json", RESULT, t__csv=text)
+
+    assert getattr(claim.device, field) is None
+    assert [(each.code, each.message) for each in claim.remarks] == said
+    assert [(each.code, each.message) for each in result.remarks] == said
+
+
 def test_throttled_samples_are_a_share() -> None:
     device = alone(amd().replace("UNTHROTTLED", "THROTTLED"))
 

@@ -1,22 +1,25 @@
 """Parse telemetry CSVs of nvidia-smi, `amd-smi watch` (repeated header) and generic ones into samples.
 
-The unit is in the cell, in the header or at the end of the column name. Rows without a device are counted and ignored.
+The unit is in the cell, in the header or at the end of the column name; values in one that we do not know are left out
+with a remark. Rows without a device are counted and ignored.
 """
 
 import csv
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
 
+from bench.audit.claim import Remark
 from bench.audit.device_samples import Samples
 from bench.errors import UnreadableResultError
 from bench.machine.gpu_telemetry.throttle import of_word
 from bench.metrics import Floats
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.fields import NOTHING
+from warehouse.importers.parsing.units import ENERGY, POWER
 
 TIMES = ("timestamp", "time", "epoch")
 DEVICES = ("index", "gpu", "device", "gpu_id", "card")
@@ -43,9 +46,22 @@ MEASURED = {
     "used_gib": ("memory_used", "vram_used", "used_vram"),
     "ecc": ("ecc_errors_uncorrected", "uncorrectable_ecc", "total_uncorrectable_count", "ecc_uncorrected"),
 }
-SCALES = {"energy_j": {"mj": 1e-3, "uj": 1e-6, "kj": 1e3}}
-SCALES["used_gib"] = {"mib": 2.0**-10, "mb": 2.0**-10, "bytes": 2.0**-30, "b": 2.0**-30, "gib": 1.0, "gb": 1.0}
-_CELL = re.compile(r"(?P<number>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(?P<unit>[a-zA-Z%°]*)")
+_NO_FACTOR = ("f", "°f", "fahrenheit", "k", "kelvin")  # units of a temperature that a factor does not turn into ours
+_WATTS = POWER | {"watt": 1.0}
+_CELSIUS = {**dict.fromkeys(("c", "°c", "degc", "deg c", "celsius"), 1.0), **dict.fromkeys(_NO_FACTOR, np.nan)}
+_GIB = {"mib": 2.0**-10, "mb": 2.0**-10, "bytes": 2.0**-30, "b": 2.0**-30, "gib": 1.0, "gb": 1.0}
+# Factors to our unit, by the unit as it is written or in lower case: MJ are megajoules, mJ and mj are millijoules.
+SCALES: Mapping[str, Mapping[str, float]] = {
+    "power_w": _WATTS,
+    "cap_w": _WATTS,
+    "edge_c": _CELSIUS,
+    "junction_c": _CELSIUS,
+    "energy_j": ENERGY | {"joule": 1.0, "joules": 1.0, "MJ": 1e6},
+    "used_gib": _GIB | {"kib": 2.0**-20, "kb": 2.0**-20},
+    "ecc": {"count": 1.0, "errors": 1.0},
+}
+_CELL = re.compile(r"(?P<number>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(?P<unit>[^\d\s]*)")
+_IN_BRACKETS = re.compile(r"[\[(](.*?)[\])]")
 MILLISECONDS_FROM = 1e11  # as seconds that would be the year 5138
 
 
@@ -73,14 +89,20 @@ def samples_of(document: Document) -> Samples:
         raise UnreadableResultError(f"{document.name} has no time column or no device column")
     kept = [(line, row) for line, row in rows if row[device].strip().lower() not in NOTHING]
     moments = [_moment(document.name, line, row[time]) for line, row in kept]
-    columns = {what: _find(names, begins) for what, begins in MEASURED.items()}
+    remarks: list[Remark] = []
+    measured = {
+        what: _column(f"{document.name}: {header[at]}", header[at], [row[at] for _, row in kept], SCALES[what], remarks)
+        for what, begins in MEASURED.items()
+        if (at := _find(names, begins)) is not None
+    }
     return Samples(
         np.array([moment for moment, _ in moments], dtype=np.float64),
         tuple(row[device].strip() for _, row in kept),
-        {what: _column(header, kept, at, SCALES.get(what, {})) for what, at in columns.items() if at is not None},
+        measured,
         _throttled(names, kept),
         len(rows) - len(kept),
         all(has_zone for _, has_zone in moments),
+        tuple(remarks),
     )
 
 
@@ -127,17 +149,34 @@ def _written(file: str, line: int, text: str) -> tuple[float, bool]:
         raise UnreadableResultError(f"{file} line {line}: {text!r:.40} is not a time") from error
 
 
-def _column(header: list[str], rows: list[tuple[int, list[str]]], at: int, scales: dict[str, float]) -> Floats:
-    in_header = re.search(r"[\[(](.*?)[\])]", header[at])
-    unit = in_header[1].lower() if in_header else plain(header[at]).rsplit("_", 1)[-1]
-    return np.array([_value(row[at], unit, scales) for _, row in rows], dtype=np.float64)
+def _column(
+    place: str, header: str, cells: Sequence[str], scales: Mapping[str, float], remarks: list[Remark]
+) -> Floats:
+    """The values of a column in our unit, NaN for those in a unit that we do not know; adds a remark for each such."""
+    usual, found = _unit_of(header, scales), [_CELL.fullmatch(cell) for cell in cells]
+    units = ["" if each is None else each["unit"] or usual for each in found]
+    factors = {unit: _factor(unit, scales) for unit in dict.fromkeys(units)}
+    unknown = [unit for unit, factor in factors.items() if np.isnan(factor)]
+    remarks += [Remark("unit_unknown", f"{place} has the unit {unit!r:.40}; ignored") for unit in unknown]
+    return np.array(
+        [
+            np.nan if each is None else float(each["number"]) * factors[unit]
+            for each, unit in zip(found, units, strict=True)
+        ],
+        dtype=np.float64,
+    )
 
 
-def _value(cell: str, unit: str, scales: dict[str, float]) -> float:
-    found = _CELL.fullmatch(cell)
-    if found is None:
-        return np.nan
-    return float(found["number"]) * scales.get((found["unit"] or unit).lower(), 1.0)
+def _unit_of(header: str, scales: Mapping[str, float]) -> str:
+    """The unit in the brackets of a header, or its last word where that is a unit; `draw` of `power_draw` is none."""
+    if in_brackets := _IN_BRACKETS.search(header):
+        return in_brackets[1].strip()
+    last = re.split(r"[^a-zA-Z0-9°]", header)[-1]
+    return last if last in scales or last.lower() in scales else ""
+
+
+def _factor(unit: str, scales: Mapping[str, float]) -> float:
+    return scales.get(unit, scales.get(unit.lower(), np.nan)) if unit else 1.0
 
 
 def _throttled(names: list[str], rows: list[tuple[int, list[str]]]) -> Floats:

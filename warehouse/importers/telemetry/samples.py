@@ -26,6 +26,7 @@ def read(document: Document, form: Format) -> Iterator[Claim]:
         lineage=form.lineage(document),
         # Local times cannot be placed on the UTC axis.
         device=device if samples.has_zone else replace(device, begin_s=None, end_s=None),
+        remarks=samples.remarks,
         label="telemetry",
         required=form.required,
     )
@@ -43,7 +44,7 @@ def _with_device(claim: Claim, beside: Document) -> Claim:
         samples = _samples(beside.name, beside.data)
     except UnreadableResultError as error:
         return replace(claim, remarks=(*claim.remarks, Remark("unreadable_value", f"{error}; ignored")))
-    return replace(claim, device=device_of(samples, _window(claim)))
+    return replace(claim, device=device_of(samples, _window(claim)), remarks=(*claim.remarks, *samples.remarks))
 
 
 @lru_cache(maxsize=2)  # the results of a folder share one telemetry file
@@ -80,4 +81,4 @@ def _window(claim: Claim) -> Window | None:
     return (begin, end) if begin is not None and end is not None and begin < end else None
 
 
-FORMAT = Format("telemetry", 1, is_telemetry, read)
+FORMAT = Format("telemetry", 2, is_telemetry, read)
