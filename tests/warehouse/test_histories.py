@@ -12,6 +12,7 @@ import pytest
 from bench.errors import UnreadableResultError, UsageError
 from tests.data.history import make
 from warehouse.histories import import_history, reader_of
+from warehouse.importers.history.action_benchmark import read_action_benchmark
 from warehouse.importers.history.check import HistoryCheck
 from warehouse.importers.history.long_table import HistoryOptions, column_map, is_long_table
 from warehouse.importers.history.row import HistoryRow, moment_in_name
@@ -90,6 +91,30 @@ def test_the_json_of_such_a_page_gives_the_same_values(tmp_path: Path) -> None:
     file.write_text(json.dumps(make.page()))
 
     assert read(file) == read(HISTORIES / "data.js")
+
+
+@pytest.mark.parametrize(
+    ("said", "value", "spread"),
+    [
+        ("±0.74%", 500_000, 3700.0),
+        ("± 0.74 %", "500,000", 3700.0),
+        ("±0.5%", -200, 1.0),
+        ("± 5", 500_000, 5.0),
+        ("±0.74%", None, None),
+        ("", 500_000, None),
+        (None, 500_000, None),
+    ],
+)
+def test_a_range_in_percent_is_a_share_of_the_value(
+    said: str | None, value: str | float | None, spread: float | None
+) -> None:
+    bench = {"name": "a", "unit": "ops/sec", "value": value, "range": said}
+    run = {"commit": {"id": "c"}, "date": 1_772_000_000_000, "tool": "benchmarkjs", "benches": [bench]}
+    document = Document("data.json", json.dumps({"lastUpdate": 1, "entries": {"s": [run]}}).encode())
+
+    (row,) = read_action_benchmark(document, PLAIN)
+
+    assert row.spread == (None if spread is None else pytest.approx(spread))
 
 
 def test_a_wide_table_is_read_by_a_map_and_its_names_are_taken_apart() -> None:

@@ -21,7 +21,7 @@ _METRIC = re.compile(
 )
 _BIGGER = "customBiggerIsBetter"
 _SMALLER = frozenset({"customSmallerIsBetter", "googlecpp", "go", "cargo", "jmh", "catch2"})
-_PLUS_MINUS = "± \t+-%"
+_PLUS_MINUS = "± \t+-"
 
 
 def is_action_benchmark(document: Document) -> bool:
@@ -65,21 +65,29 @@ def _of_run(place: str, run: Any, source: str | None, options: HistoryOptions) -
         named, unit = _without_unit(named, text_or_none(bench.get("unit")))
         ending = None if "metric" in within else _METRIC.search(named)
         said = {**pairs_of(extra.replace("\n", ";")), "engine_commit": text_or_none(commit.get("id")), **within}
-        found = _RUN.search(extra)
+        found, value = _RUN.search(extra), number_or_none(bench.get("value"))
         yield HistoryRow(
             series=named[: ending.start()] if ending else named,
             metric=ending[1] if ending else within.get("metric", "value"),
             measured_at=moment,
-            value=number_or_none(bench.get("value")),
+            value=value,
             place=place,
             unit=within.get("unit", unit),
             source=source,
             run_id=found[1] if found else f"{commit.get('id') or ''} {run['date']}",
-            spread=number_or_none(str(bench.get("range") or "").strip(_PLUS_MINUS)),
+            spread=_spread(str(bench.get("range") or "").strip(), value),
             is_lower_better=False if tool == _BIGGER else True if tool in _SMALLER else None,
             note=extra or None,
             stack=stack_of(said),
         )
+
+
+def _spread(text: str, value: float | None) -> float | None:
+    """The spread of a value in its own unit; `±0.74%` is that share of it."""
+    if not text.endswith("%"):
+        return number_or_none(text.strip(_PLUS_MINUS))
+    percent = number_or_none(text.strip(f"{_PLUS_MINUS}%"))
+    return None if percent is None or value is None else percent / 100 * abs(value)
 
 
 def _without_unit(name: str, unit: str | None) -> tuple[str, str | None]:
