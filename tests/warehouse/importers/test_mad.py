@@ -79,6 +79,23 @@ def test_two_configurations_are_two_claims() -> None:
     assert [claim.asked.concurrency for claim in claims_of("m.csv", f"{text}{other}\n")] == [64, 32]
 
 
+@pytest.mark.parametrize(
+    ("again", "said"),
+    [
+        ("10240", []),
+        ("9000", ["m.csv row 1 row 7: total_token_throughput = 10240 of row 1 ignored: this row says 9000"]),
+    ],
+)
+def test_a_number_that_a_later_row_replaces_is_named(again: str, said: list[str]) -> None:
+    text = (HERE / "metrics.csv").read_text()
+    other = text.splitlines()[1].replace(",10240,", f",{again},")
+
+    (claim,) = claims_of("m.csv", f"{text}{other}\n")
+
+    assert claim.said.total_throughput_tok_per_s == float(again)
+    assert [remark.message for remark in claim.remarks] == said
+
+
 def test_a_latency_report_keeps_both_times_for_the_sniff() -> None:
     (claim,) = claims_at(HERE / "dense_latency_report.csv")
 

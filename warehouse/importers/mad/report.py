@@ -93,7 +93,7 @@ def _training(document: Document, form: Format, place: str, row: Tree) -> Claim:
 
 
 def read_pivot(document: Document, form: Format) -> Iterator[Claim]:
-    """One claim for all rows that differ only in metric, unit and value."""
+    """One claim for all rows that differ only in metric, unit and value; of a metric's rows, the last one counts."""
     groups: dict[tuple[str, ...], list[tuple[int, dict[str, str]]]] = {}
     for at, cells in enumerate(document.table, start=1):
         key = tuple(value for name, value in cells.items() if name not in _VALUE)
@@ -103,16 +103,23 @@ def read_pivot(document: Document, form: Format) -> Iterator[Claim]:
         about = {name: value for name, value in rows[0][1].items() if name not in _VALUE}
         asked_row = Tree(about, f"{document.name} row {rows[0][0]}")
         asked, reading = _asked(asked_row), Reading()
+        stated: dict[tuple[str, str], tuple[int, float]] = {}
         for at, cells in rows:
             one = asked_row.branch(f"row {at}", {name: cells.get(name) for name in _VALUE})
             value = one.positive("performance")
             if value is not None:
-                reading = reading.with_metric(one, one.text("metric") or "", one.text("unit") or "", value)
+                metric, unit = one.text("metric") or "", one.text("unit") or ""
+                earlier, other = stated.get((metric, unit), (at, value))
+                if other != value:
+                    said = f"{metric} = {other:g} of row {earlier} ignored: this row says {value:g}"
+                    one.remark("unreadable_value", said)
+                stated[metric, unit] = at, value
+                reading = reading.with_metric(one, metric, unit, value)
         yield _claim(document, form, place, asked_row, asked, reading)
 
 
 REQUIRED = frozenset({"failed_not_zero"})
-PIVOT = Format("mad-metrics", 1, _has("benchmark", "performance", "metric", "unit", "cmd"), read_pivot, REQUIRED)
+PIVOT = Format("mad-metrics", 2, _has("benchmark", "performance", "metric", "unit", "cmd"), read_pivot, REQUIRED)
 PERF = Format("mad", 1, _has("model", "performance", "metric", "status"), _read_with(_perf), REQUIRED)
 LATENCY = Format("mad-latency", 1, _has("model", "latency (ms)"), _read_with(_latency), REQUIRED | {"unit_suspect"})
 THROUGHPUT = Format("mad-throughput", 1, _has("model", "throughput_tot (tok/sec)"), _read_with(_throughput), REQUIRED)
