@@ -86,12 +86,10 @@ def _sheets(parts: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
 
 def _cells(sheet: ET.Element, shared: list[str], count: CellCount) -> _Cells:
     found: _Cells = {}
-    for cell in sheet.iter(f"{_NS}c"):
-        place = _PLACE.fullmatch(cell.get("r", ""))
-        text = _text(cell, shared)
-        if place and text:
+    for place, cell in _placed(sheet):
+        if text := _text(cell, shared):
             count.add(1)
-            found[int(place[2]), _column(place[1])] = text
+            found[place] = text
     for merged in sheet.iter(f"{_NS}mergeCell"):
         corners = _PLACE.findall(merged.get("ref", ""))
         if len(corners) == 2:  # noqa: PLR2004 - a range has two ends
@@ -102,6 +100,22 @@ def _cells(sheet: ET.Element, shared: list[str], count: CellCount) -> _Cells:
             value = found.get((int(top), _column(left)), "")
             found |= {(row, column): value for row in rows for column in columns if value}
     return found
+
+
+def _placed(sheet: ET.Element) -> Iterator[tuple[tuple[int, int], ET.Element]]:
+    """The cells with their row and column; a cell or row that states no place follows the one before it."""
+    at_row = 0
+    for row in sheet.iter(f"{_NS}row"):
+        at_row, column = int(row.get("r", at_row + 1)), 0
+        for cell in row.findall(f"{_NS}c"):
+            place = _PLACE.fullmatch(cell.get("r", ""))
+            if place:
+                at_row, column = int(place[2]), _column(place[1])
+            elif "r" not in cell.attrib:
+                column += 1
+            else:
+                continue
+            yield (at_row, column), cell
 
 
 def _text(cell: ET.Element, shared: list[str]) -> str:

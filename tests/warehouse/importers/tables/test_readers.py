@@ -168,6 +168,12 @@ def test_entities_in_another_encoding_are_refused_too() -> None:
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 BOOK = {"A1": "Model", "B1": "tok/s", "A2": "Llama", "B2": "33.1"}
+UNPLACED = (
+    f"<worksheet {MAIN}><sheetData>"
+    '<row><c t="inlineStr"><is><t>Model</t></is></c><c t="inlineStr"><is><t>tok/s</t></is></c></row>'
+    '<row r="2"><c t="inlineStr"><is><t>Llama</t></is></c><c><v>33.1</v></c></row>'
+    '<row><c/><c><v>34</v></c></row><row><c r="B4"><v>35</v></c><c><v>7</v></c></row></sheetData></worksheet>'
+)
 CELL = f'<worksheet {MAIN}><sheetData><row><c r="A1" t="s"><v>{{}}</v></c></row></sheetData></worksheet>'
 
 
@@ -178,6 +184,13 @@ def repacked(parts: dict[str, bytes]) -> bytes:
         for name in old.namelist():
             new.writestr(name, parts.get(name, old.read(name)))
     return packed.getvalue()
+
+
+def test_a_cell_without_a_place_follows_the_one_before_it() -> None:
+    (table,) = tables_of("book.xlsx", repacked({"xl/worksheets/sheet1.xml": UNPLACED.encode()}), str)
+
+    assert table.header == ("Model", "tok/s", "column 3")
+    assert cells(table) == [("Llama", "33.1", ""), ("", "34", ""), ("", "35", "7")]
 
 
 def flagged(data: bytes, at: int, value: bytes) -> bytes:
