@@ -25,7 +25,6 @@ from infra.bootstrap import (
     clouds,
     executor_of,
     kept_of_month,
-    ledger,
     ledger_file,
     unguarded,
     wait_for_machine,
@@ -35,10 +34,11 @@ from infra.clouds.abilities import ImageCloud, Volume
 from infra.clouds.cloud import Cloud, Snapshot
 from infra.leases.acquire import take_lease
 from infra.leases.lease_reports import report_lease, report_night
+from infra.leases.ledger_recovery import open_ledger
 from infra.leases.leftovers import delete_old_keys, release_leftovers
 from infra.leases.offers import after_spending, beside_leases, lease_request_of, of_nodes
 from infra.leases.own_host import take_lease_of_free_host
-from infra.leases.release import explain_loss, release_lease
+from infra.leases.release import explain_loss, release_by_name, release_lease
 from infra.leases.stage_budget import limit_of, spent_usd
 from infra.leases.watched_ledger import WatchedLedger
 from infra.ledger.lease import Lease
@@ -126,12 +126,26 @@ def teardown(settings: Settings, lease: Lease, volume: Volume | None = None) -> 
     try:
         collect(settings, cloud, lease, volume)
     finally:
-        released = release_lease(cloud, ledger(settings), SystemClock(), lease, say=log.error)
+        released = release(settings, cloud, lease)
         report_lease(settings.data, ledger_file(settings), released, log.warning)
         delete_old_keys(settings.data, ledger_file(settings))
     usd = released.usd(SystemClock().now())
     STREAM.emit(Released(released.lease_id, usd))
     log.info("released machine %s after %.2f USD", released.machine_id, usd)
+
+
+def release(settings: Settings, cloud: Cloud, lease: Lease) -> Lease:
+    """Release a lease and return it as it is then; an empty ledger takes the place of a corrupt one.
+
+    Raises LedgerError where the ledger cannot be used for another reason, once nothing of the lease's name is left.
+    """
+    clock, say = SystemClock(), get_run_logger().error
+    try:
+        book = open_ledger(ledger_file(settings), clock, say)
+    except LedgerError:
+        release_by_name(cloud, clock, lease.lease_id, say)
+        raise
+    return release_lease(cloud, book, clock, lease, say=say)
 
 
 def collect(settings: Settings, cloud: Cloud, lease: Lease, volume: Volume | None) -> None:

@@ -248,11 +248,10 @@ def guard(watched: WatchedLease, clock: Clock, release: Callable[[], object], sa
     """
     if watch(watched, clock, release, say):
         return
-    from infra.ledger.ledger import Ledger  # noqa: PLC0415
     from infra.notices.leases import tell_that_it_gave_up  # noqa: PLC0415
     from infra.settings import Settings  # noqa: PLC0415
 
-    tell_that_it_gave_up(Settings(), Ledger(watched.ledger_file), watched.lease_id, GIVE_UP_S / 86400, say)
+    tell_that_it_gave_up(Settings(), watched.ledger_file, watched.lease_id, GIVE_UP_S / 86400, say)
 
 
 def _say(message: str) -> None:

@@ -5,6 +5,7 @@ So a lease that the reaper cannot release, that its watchdog cannot, and that a 
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from bench.errors import LedgerError, NightbenchError
 from infra.ledger.ledger import Ledger
@@ -47,9 +48,9 @@ def tell_of_reaped(
 
 
 @contextmanager
-def telling_of_lease(settings: Settings, ledger: Ledger, lease_id: str, say: Say) -> Iterator[None]:
+def telling_of_lease(settings: Settings, ledger_file: Path, lease_id: str, say: Say) -> Iterator[None]:
     """Send where the block cannot release a lease, and that it is over once one can."""
-    machine = _machine_of(ledger, lease_id)
+    machine = _machine_of(ledger_file, lease_id)
     try:
         yield
     except NightbenchError as error:
@@ -58,14 +59,15 @@ def telling_of_lease(settings: Settings, ledger: Ledger, lease_id: str, say: Say
     tell_over(settings, (f"{LEAKED}/{machine}",), say)
 
 
-def tell_that_it_gave_up(settings: Settings, ledger: Ledger, lease_id: str, days: float, say: Say) -> None:
+def tell_that_it_gave_up(settings: Settings, ledger_file: Path, lease_id: str, days: float, say: Say) -> None:
     """Send the alarm of a watchdog that gave up."""
-    title = f"the watchdog of {_machine_of(ledger, lease_id)} gave up after {days:.0f} days: STILL BILLED"
+    title = f"the watchdog of {_machine_of(ledger_file, lease_id)} gave up after {days:.0f} days: STILL BILLED"
     tell(settings, Event(f"{GAVE_UP}/{lease_id}", "act", title, "delete the machine in the cloud's console"), say)
 
 
-def _machine_of(ledger: Ledger, lease_id: str) -> str:
+def _machine_of(ledger_file: Path, lease_id: str) -> str:
+    """What an event names: the id of the lease's machine, or the lease's, also where the ledger cannot be opened."""
     try:
-        return ledger.lease(lease_id).machine_id or lease_id
+        return Ledger(ledger_file).lease(lease_id).machine_id or lease_id
     except (KeyError, LedgerError):
         return lease_id

@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from prefect.client.schemas.objects import State
 from prefect.states import Failed
 
-from bench.errors import BadRunsError, HostError, LostConnectionError
+from bench.errors import BadRunsError, HostError, LedgerError, LostConnectionError
 from bench.record import NightRecord
 from flows.night_hooks import release_after_error, release_leftovers
 from flows.nightly import benchmark_machine, try_machines
@@ -177,14 +178,33 @@ def test_of_two_machines_of_a_night_each_keeps_its_lease_and_releases_only_that(
     must_hold_nothing(house)
 
 
-def test_a_lease_that_the_ledger_has_lost_is_released(house: NightFixture, night: NightRecord) -> None:
+def spoil(ledger_file: Path) -> None:
+    ledger_file.write_bytes(b"no database" * 1000)
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, spoil])
+def test_a_lease_that_the_ledger_has_lost_is_released(
+    house: NightFixture, night: NightRecord, lose: Callable[[Path], None]
+) -> None:
     settings = Settings()
 
     with release_at_end(settings, night.night) as rental:
         rental.lease = rent(settings, night.night)
-        (house.data / "ledger.sqlite").unlink()
+        lose(house.data / "ledger.sqlite")
 
     assert list((house.data / "machines").glob("*")) == []
+
+
+def test_a_ledger_that_cannot_be_opened_keeps_no_machine(house: NightFixture, night: NightRecord) -> None:
+    settings, file = Settings(), house.data / "ledger.sqlite"
+
+    with pytest.raises(LedgerError), release_at_end(settings, night.night) as rental:  # noqa: PT012
+        rental.lease = rent(settings, night.night)
+        file.unlink()
+        file.mkdir()
+
+    assert list((house.data / "machines").glob("*")) == []
+    file.rmdir()
 
 
 def test_the_hook_of_a_living_process_releases_its_own_lease(house: NightFixture) -> None:

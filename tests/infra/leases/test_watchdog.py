@@ -26,6 +26,7 @@ from infra.leases.watchdog import (
     GRACE_S,
     LOOK_EVERY_S,
     WatchedLease,
+    guard,
     is_watched,
     log_of,
     pid_file_of,
@@ -39,6 +40,7 @@ from infra.processes import detached
 from infra.processes.identity import start_of
 from infra.settings import Settings
 from tests.emulators.digitalocean import Emulator
+from tests.emulators.messages import webhook
 from tests.emulators.virtual_clock import VirtualClock
 from tests.infra.rented import Rig, lease_request, start_of_an_exited_process
 from tests.stepped_clock import STEPS_S, SteppedMidway
@@ -171,6 +173,20 @@ def test_a_release_that_fails_for_a_week_is_an_alarm(case: Case) -> None:
     case.watch()
 
     assert case.said[-1] == "lease one: ALARM: NOT RELEASED after 7 days, STILL BILLED"
+
+
+def test_a_watchdog_that_gives_up_sends_its_alarm_though_the_ledger_is_corrupt(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_DATA", str(case.ledger.path.parent))
+    watched = WatchedLease(case.ledger.path, "one", os.getpid(), start_of_an_exited_process())
+    lose(case.ledger.path, "garbage")
+
+    with webhook() as hook:
+        monkeypatch.setenv("NIGHTBENCH_NOTIFY_URLS", f"json://{hook.url}/")
+        guard(watched, case.clock, lambda: None, case.said.append)
+
+    assert hook.titles == ["the watchdog of one gave up after 7 days: STILL BILLED"]
 
 
 def lose(ledger_file: Path, loss: str) -> None:
@@ -314,6 +330,17 @@ def test_after_a_kill_9_of_the_renting_process_the_machine_is_released_with_nobo
     assert f"lease {renting.lease_id}: released" in log
     assert renting.emulator.token not in argv + log
     assert list(tmp_path.rglob("has-run")) == []  # of the packages in the folder that the night was started in
+
+
+def test_after_a_kill_9_the_machine_is_released_though_the_ledger_is_corrupt(renting: Renting) -> None:
+    rented = renting.emulator.living("nb-")
+    lose(renting.data / "ledger.sqlite", "garbage")
+
+    renting.process.kill()
+    renting.process.wait()
+    wait_until(lambda: not renting.is_watched())
+
+    assert (len(rented), renting.emulator.living("nb-")) == (1, [])
 
 
 def test_after_a_kill_9_of_the_watchdog_too_the_next_reap_releases_the_machine(renting: Renting) -> None:
