@@ -15,10 +15,10 @@ from infra.clock import Clock
 from infra.clouds.abilities import TagCloud, VolumeCloud
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
 from infra.leases.prefixes import by_prefix, prefix_of
-from infra.leases.release import PATIENCE_S, LeaseInUseError, ReleaseTarget, destroy, release_lease
+from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, release_lease
 from infra.leases.tags import unneeded_tags
 from infra.leases.volumes import CREATE_S, is_of_account, is_unused
-from infra.ledger.lease import Lease
+from infra.ledger.lease import Lease, LeaseInUseError
 from infra.ledger.ledger import Ledger
 from infra.ledger.volumes import VolumeBook
 from infra.reporting import Say, silent

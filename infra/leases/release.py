@@ -14,7 +14,7 @@ from bench.machine.names import MachineName
 from infra.clock import Clock, poll
 from infra.clouds.cloud import Cloud, look_every_s
 from infra.leases.tags import remove_tags_of
-from infra.ledger.lease import Lease
+from infra.ledger.lease import Lease, LeaseInUseError
 from infra.ledger.ledger import Attempt, Ledger
 from infra.reporting import Say, silent
 
@@ -22,10 +22,6 @@ LOOKS_FOR_GONE = 8  # while a cloud's lists settle: one each 15 s where that tak
 PAUSE_MAX_S = 120.0  # between two attempts at a cloud that does not answer
 ALARM_AFTER = 5  # failed attempts; each further one is reported
 PATIENCE_S = 900.0  # then the lease stays open and the reaper continues
-
-
-class LeaseInUseError(LeaseError):
-    """The night of a lease, whose earlier attempt is over, has rented another machine meanwhile."""
 
 
 @dataclass

@@ -33,6 +33,7 @@ LOOK_EVERY_S = 5.0
 GRACE_S = 60.0  # after the lease's expiry, for the night's own release
 PAUSE_S, PAUSE_MAX_S = 30.0, 600.0  # between two attempts to release
 GIVE_UP_S = 7 * 24 * 3600.0
+IN_USE = "its night has rented another machine"
 READY_S = 120.0  # for it to start: a second on a quiet computer
 READY_LOOK_S = 0.02
 LOG_END = 1000
@@ -143,33 +144,40 @@ def watch(watched: WatchedLease, clock: Clock, release: Callable[[], object], sa
 
     False: it was not released in a week, after which the watchdog gives up.
 
-    It is due when its owner has exited or it has expired. A ledger that cannot be read, or lacks the lease, changes
-    nothing: the deadline last read counts.
+    It is due when its owner has exited or it has expired, and until its night rents another machine for it. A ledger
+    that cannot be read, or lacks the lease, changes nothing: the deadline last read counts.
     """
     deadline = _Deadline(clock)
 
-    def is_over_or_due() -> str | None:
-        is_alone = has_exited(watched.owner_pid, watched.owner_start)  # first: it may release just before its exit
-        lease = _read(watched)
-        if is_released(watched):
-            return "released"
-        if is_alone:
-            return f"process {watched.owner_pid} exited without releasing it"
-        return "it has expired" if deadline.has_passed(lease) else None
+    def released_or_in_use() -> str | None:
+        why = _why_over(watched, deadline)
+        if why is None:  # its night has rented again meanwhile, and a release would end that machine
+            return IN_USE
+        if why != "released":
+            release()
+        return "released" if is_released(watched) else None
 
-    why = poll(clock, LOOK_EVERY_S, is_over_or_due)
-    if why == "released":
-        return True
-    say(f"lease {watched.lease_id}: {why}; releasing its machine")
+    outcome: str | None = IN_USE
+    while outcome == IN_USE:
+        why = poll(clock, LOOK_EVERY_S, lambda: _why_over(watched, deadline))
+        if why == "released":
+            return True
+        say(f"lease {watched.lease_id}: {why}; releasing its machine")
+        outcome = poll(clock, growing(PAUSE_S, PAUSE_MAX_S), released_or_in_use, GIVE_UP_S)
+        alarm = f"ALARM: NOT RELEASED after {GIVE_UP_S / 86400:.0f} days, STILL BILLED"
+        say(f"lease {watched.lease_id}: {outcome or alarm}")
+    return outcome is not None
 
-    def released_now() -> bool:
-        release()
-        return is_released(watched)
 
-    is_done = poll(clock, growing(PAUSE_S, PAUSE_MAX_S), released_now, GIVE_UP_S)
-    outcome = "released" if is_done else f"ALARM: NOT RELEASED after {GIVE_UP_S / 86400:.0f} days, STILL BILLED"
-    say(f"lease {watched.lease_id}: {outcome}")
-    return bool(is_done)
+def _why_over(watched: WatchedLease, deadline: "_Deadline") -> str | None:
+    """Why a lease is over, "released" where its release is recorded; None while its night may use it."""
+    is_alone = has_exited(watched.owner_pid, watched.owner_start)  # first: it may release just before its exit
+    lease = _read(watched)
+    if is_released(watched):
+        return "released"
+    if is_alone:
+        return f"process {watched.owner_pid} exited without releasing it"
+    return "it has expired" if deadline.has_passed(lease) else None
 
 
 @dataclass

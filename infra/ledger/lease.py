@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from bench.errors import LeaseError
 from bench.suite.target import OwnHost, Target, parse_target
 from infra.processes.identity import has_exited, is_seen, own_start
 
 State = Literal["intended", "held", "releasing", "released"]
+
+
+class LeaseInUseError(LeaseError):
+    """The night of a lease, whose earlier attempt is over, has rented another machine meanwhile."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.errors import LedgerError, NightbenchError
+from infra.ledger.lease import LeaseInUseError
 from infra.ledger.ledger import Ledger
 from infra.notices.book import Changed
 from infra.notices.event import Event
@@ -49,10 +50,12 @@ def tell_of_reaped(
 
 @contextmanager
 def telling_of_lease(settings: Settings, ledger_file: Path, lease_id: str, say: Say) -> Iterator[None]:
-    """Send where the block cannot release a lease, and that it is over once one can."""
+    """Send where the block cannot release a lease, and that it is over once one can; one in use is not leaked."""
     machine = _machine_of(ledger_file, lease_id)
     try:
         yield
+    except LeaseInUseError:
+        raise
     except NightbenchError as error:
         tell(settings, leaked(machine, str(error)), say)
         raise

@@ -21,10 +21,10 @@ from infra.leases.acquire import take_lease
 from infra.leases.listing import lease_views
 from infra.leases.offers import Choice, LeaseRequest
 from infra.leases.reaper import reap
-from infra.leases.release import LeaseInUseError, release_lease
+from infra.leases.release import release_lease
 from infra.leases.volumes import CREATE_S
 from infra.ledger.heartbeat import keep_heartbeat
-from infra.ledger.lease import Lease
+from infra.ledger.lease import Lease, LeaseInUseError
 from infra.ledger.ledger import Intent
 from infra.ledger.stage_costs import StageBook
 from infra.ledger.volumes import VolumeBook

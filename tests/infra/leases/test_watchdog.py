@@ -167,6 +167,20 @@ def test_a_lease_that_the_reaper_has_released_meanwhile_ends_the_watchdog(case: 
     assert case.released_s == [0]
 
 
+def test_a_lease_that_its_night_renews_during_its_release_is_left_alone_until_it_expires_again(case: Case) -> None:
+    def rent_again() -> None:
+        if len(case.released_s) == 1:
+            case.intend(attempt=2)
+
+    case.failures, case.while_waiting = 10, rent_again
+
+    case.watch()
+
+    renewed_s, next_s, *_others = case.released_s
+    assert next_s >= renewed_s + LEASE_S + GRACE_S
+    assert case.ledger.lease("one").state == "released"
+
+
 def test_a_release_that_fails_for_a_week_is_an_alarm(case: Case) -> None:
     case.owner, case.failures = (os.getpid(), start_of_an_exited_process()), 10**6
 

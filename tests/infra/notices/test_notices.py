@@ -1,15 +1,20 @@
 """An event is sent once to each address, by real HTTP and SMTP, and stays in the book until it was taken."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
-from bench.errors import LedgerError, UsageError
+from bench.errors import LeaseError, LedgerError, UsageError
+from infra.ledger.lease import LeaseInUseError
 from infra.notices.book import KEEP, EventBook
 from infra.notices.event import Event
+from infra.notices.leases import telling_of_lease
 from infra.notices.send import require_addresses, send_messages
+from infra.settings import Settings
 from tests.emulators.messages import Mailbox, Webhook, mailbox, webhook
 from tests.emulators.virtual_clock import VirtualClock
 
@@ -48,6 +53,18 @@ def test_events_of_other_kinds_do_not_end_with_these(tmp_path: Path) -> None:
     book.report_standing(("fault",), [])
 
     assert book.standing() == ["m-1 was not released"]
+
+
+def test_a_machine_that_was_not_released_is_told_and_one_that_its_night_uses_is_not(
+    tmp_path: Path, hook: Webhook
+) -> None:
+    settings = Settings(data=tmp_path, notify_urls=(SecretStr(f"json://{hook.url}/"),))
+    for error in (LeaseInUseError("in use"), LeaseError("still there")):
+        with suppress(LeaseError), telling_of_lease(settings, tmp_path / "ledger.sqlite", "one", pytest.fail):
+            raise error
+
+    assert hook.titles == ["not released: one"]
+    assert "still there" in hook.taken[0]["message"]
 
 
 def test_a_message_that_one_address_refuses_is_sent_later_and_not_twice_to_the_other(
