@@ -189,7 +189,7 @@ class _Acquisition:
     def create_and_wait(self, order: MachineOrder) -> AttemptFailure | None:
         """Request the machine, record it, and wait until it is active."""
         try:
-            found = create(self.cloud, self.clock, order)
+            found = create(self.cloud, self.clock, order, self.request.minutes * 60)
         except NoCapacityError as error:
             near = [region for region in error.regions if region in (self.request.regions or error.regions)]
             self.suggested = tuple(replace(order.offer, region=region) for region in near)

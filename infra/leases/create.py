@@ -5,24 +5,31 @@ from infra.clock import Clock, poll
 from infra.clouds.cloud import LOOKS_FOR_NEW, Cloud, CloudMachine, MachineOrder, look_every_s
 
 SENDS_MAX = 6  # of one create call that never arrived
+SENDS_S, SENDS_SHARE = 300.0, 0.1  # the most time in which they begin, and the largest share of the lease
 BLIND_MAX_S = 1800.0  # how long a cloud may be unreachable while a machine is searched
 
 
-def create(cloud: Cloud, clock: Clock, order: MachineOrder) -> CloudMachine:
+def create(cloud: Cloud, clock: Clock, order: MachineOrder, lasts_s: float) -> CloudMachine:
     """Request one machine; a call that never arrived is repeated, a lost reply is resolved by a search.
 
-    Raises what Cloud.rent raises; LostReplyError means that no machine of this name has appeared.
+    `lasts_s` is the length of its lease. Calls begin in the first tenth of it: one that is sent after the expiry would
+    rent a machine that no watchdog releases. Raises what Cloud.rent raises, and CloudError where no call arrived in
+    that time; LostReplyError means that no machine of this name has appeared.
     """
-    name = str(order.name)
+    name, until_s = str(order.name), clock.monotonic() + min(SENDS_S, SENDS_SHARE * lasts_s)
     for _ in range(SENDS_MAX):
         try:
             return cloud.rent(order)
         except NotAskedError as error:
             trouble = error
+            if clock.monotonic() + error.wait_s > until_s:
+                break
             clock.sleep(error.wait_s)
             found = cloud.find(name)
             if found:
                 return found[0]
+            if clock.monotonic() > until_s:  # the search waits, too, for a cloud that limits the rate of calls
+                break
         except LostReplyError as error:
             adopted = _adopted(cloud, clock, name, error)
             if adopted is None:

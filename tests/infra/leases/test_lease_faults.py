@@ -299,6 +299,25 @@ def test_row_12_a_throttled_create_is_repeated_after_a_search(rig: Rig) -> None:
     assert (rig.posts(), lease.attempt) == (2, 1)
 
 
+def test_a_create_call_that_is_throttled_for_longer_than_its_lease_lasts_is_not_repeated(rig: Rig) -> None:
+    rig.emulator.fault("POST", DROPLETS, phase="status", status=429)  # until the hour's limit is reset
+
+    with pytest.raises(CloudError, match="nothing was rented: try later"):
+        rig.take(minutes=20)
+
+    assert (rig.posts(), rig.billing(), rig.ledger.open_leases()) == (1, [], [])
+
+
+def test_a_create_call_is_not_repeated_where_the_search_before_it_took_too_long(rig: Rig) -> None:
+    rig.emulator.fault("POST", DROPLETS, phase="status", status=429, retry_after=30)
+    rig.emulator.fault("GET", DROPLETS, phase="status", status=429, retry_after=200)
+
+    with pytest.raises(CloudError, match="nothing was rented: try later"):
+        rig.take(minutes=20)
+
+    assert (rig.posts(), rig.billing(), rig.ledger.open_leases()) == (1, [], [])
+
+
 def test_row_13_without_capacity_the_next_offer_is_tried(rig: Rig) -> None:
     rig.emulator.behaviour.says_where = False
     rig.emulator.capacity[KIND, "atl1"] = 0
