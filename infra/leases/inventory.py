@@ -9,6 +9,7 @@ from bench.machine.names import MachineName
 from catalog.read import read_catalog
 from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, Leftover
+from infra.leases.prefixes import by_prefix, prefix_of
 from infra.leases.reaper import Reaped, Records, Round, isolated, read_records
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Ledger
@@ -72,9 +73,13 @@ class Owner:
 
 
 def take_inventory(owner: Owner) -> Inventory:
-    """List all that is ours; whatever one cloud or the bucket raises is in `troubles`, and the next one is listed."""
+    """List all that is ours, also what was rented under an earlier prefix.
+
+    Whatever one cloud or the bucket raises is in `troubles`, and the next one is listed.
+    """
     found = Inventory()
-    for cloud in owner.clouds.values():
+    known = read_records(owner.ledger, found.troubles).leases.values()
+    for cloud in (each for one in owner.clouds.values() for each in by_prefix(one, known)):
         with isolated(found.troubles, cloud.name, cloud):
             owned = _at_cloud(owner, cloud, found.troubles)
             account = cloud.account() if owned else None
@@ -113,13 +118,13 @@ def _remove(owner: Owner, one: Owned) -> None:
 
 
 def _at_cloud(owner: Owner, cloud: Cloud, troubles: Reaped) -> list[Owned]:
-    """The machines and leftovers of one cloud, judged as the reaper judges them."""
+    """The machines and leftovers of one cloud and prefix, judged as the reaper judges them."""
     round_ = Round(cloud, owner.ledger, owner.clock, owner.everything, 0.0, silent, troubles)
     machines = cloud.find_ours()  # before the ledger is read: a record is written before its machine is requested
     records = read_records(owner.ledger, troubles)
-    leases = {
-        one.lease_id: one for one in records.leases.values() if one.cloud == cloud.name and one.state != "released"
-    }
+    here = [one for one in records.leases.values() if one.cloud == cloud.name and one.state != "released"]
+    usual = owner.clouds[cloud.name].prefix
+    leases = {one.lease_id: one for one in here if prefix_of(one, usual) == cloud.prefix}
     found = list(_machines(round_, machines, leases, records))
     found += [owned for one in cloud.leftovers() if (owned := _leftover(round_, one, leases, records)) is not None]
     if owner.everything or not (troubles.failed or any(one.kept_for for one in found)):

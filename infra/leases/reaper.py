@@ -17,7 +17,7 @@ from infra.clouds.cloud import Cloud, CloudMachine, Leftover
 from infra.leases.prefixes import by_prefix, prefix_of
 from infra.leases.release import PATIENCE_S, ReleaseTarget, destroy, release_lease
 from infra.leases.tags import unneeded_tags
-from infra.leases.volumes import CREATE_S, is_of_account, is_unused
+from infra.leases.volumes import CREATE_S, is_of_account, is_of_prefix, is_unused
 from infra.ledger.lease import Lease, LeaseInUseError
 from infra.ledger.ledger import Ledger
 from infra.ledger.volumes import VolumeBook
@@ -240,7 +240,8 @@ class Round:
     def forget_volumes(self) -> None:
         """Close the record of every volume that was requested long ago and that the cloud does not list."""
         book = VolumeBook(self.ledger.path, self.clock)
-        known = book.open_volumes(self.cloud.name)
+        # The cloud lists the volumes of this round's prefix only.
+        known = [one for one in book.open_volumes(self.cloud.name) if is_of_prefix(self.cloud, one)]
         if not known or not isinstance(self.cloud, VolumeCloud):
             return
         there = {one.name: one.volume_id for one in self.cloud.volumes()}

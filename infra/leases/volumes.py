@@ -24,7 +24,7 @@ from bench.errors import (
 from bench.machine.names import VolumeName, used_tag
 from infra.clock import Clock, poll
 from infra.clouds.abilities import Volume, VolumeCloud
-from infra.clouds.cloud import LOOKS_FOR_NEW, Leftover, answer_or, look_every_s, time_at
+from infra.clouds.cloud import LOOKS_FOR_NEW, Cloud, Leftover, answer_or, look_every_s, time_at
 from infra.ledger.volumes import RecordedVolume, VolumeBook
 from infra.reporting import Say
 
@@ -93,8 +93,14 @@ def _recall(context: VolumeContext, wanted: VolumeRequest) -> bool:
     The process that requested one may have been killed before the reply, and the cloud's lists lag. Raises CloudError
     where it stays unknown.
     """
-    known = context.book.open_volumes(context.cloud.name)
-    return any(_is_there(context, one) for one in known if _is_alike(one, wanted) and is_of_account(context.cloud, one))
+    cloud, known = context.cloud, context.book.open_volumes(context.cloud.name)
+    alike = [one for one in known if _is_alike(one, wanted) and is_of_prefix(cloud, one)]
+    return any(_is_there(context, one) for one in alike if is_of_account(cloud, one))
+
+
+def is_of_prefix(cloud: Cloud, one: RecordedVolume) -> bool:
+    """Whether a volume has the prefix whose volumes this cloud lists; only then its absence means that it is gone."""
+    return one.name.partition("-")[0] == cloud.prefix
 
 
 def is_of_account(cloud: VolumeCloud, one: RecordedVolume) -> bool:

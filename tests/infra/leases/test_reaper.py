@@ -16,13 +16,15 @@ from bench.errors import CloudDeniedError
 from bench.machine.names import ImageName, MachineName, VolumeName, used_tag
 from flows.show.leases import show_leases
 from infra.clouds.cloud import Leftover
+from infra.clouds.digitalocean.cloud import DigitalOcean
 from infra.clouds.local import LocalCloud
 from infra.leases.acquire import take_lease
+from infra.leases.inventory import Owner, remove_stored, take_inventory
 from infra.leases.listing import lease_views
 from infra.leases.offers import Choice, LeaseRequest
-from infra.leases.reaper import reap
+from infra.leases.reaper import Reaped, reap
 from infra.leases.release import release_lease
-from infra.leases.volumes import CREATE_S
+from infra.leases.volumes import CREATE_S, VolumeContext, VolumeRequest, acquire_volume
 from infra.ledger.heartbeat import keep_heartbeat
 from infra.ledger.lease import Lease, LeaseInUseError
 from infra.ledger.ledger import Intent
@@ -111,6 +113,52 @@ def test_what_was_rented_under_an_earlier_prefix_is_released_with_its_key_and_ta
     assert (reaped.released, reaped.failed) == ([lease.machine_id], {})
     assert (rig.billing(), rig.ledger.open_leases()) == ([], [])
     assert not [key.name for key in rig.emulator.state.keys.values() if key.name.startswith("nb-")]
+
+
+def kept_volume(rig: Rig, lease: Lease, cloud: DigitalOcean) -> str:
+    """The name of a volume that a night on this lease keeps its model on."""
+    context = VolumeContext(cloud, VolumeBook(rig.ledger.path, rig.clock), rig.clock)
+    wanted = VolumeRequest("model@1", 100, str(lease.machine_id), str(lease.region), lease.expires_at)
+    return acquire_volume(context, wanted, rig.said.append).name
+
+
+def test_a_volume_of_an_earlier_prefix_stays_on_record_and_in_the_inventory(rig: Rig) -> None:
+    lease, ci = rig.take(), rig.cloud_with(prefix="ci")
+    volume = kept_volume(rig, lease, rig.cloud)
+    rig.release_lease(lease)
+    rig.clock.sleep(HOUR_S)
+
+    rig.reap(cloud=ci)
+    on_record = VolumeBook(rig.ledger.path).open_volumes()
+    owner = Owner({"digitalocean": ci}, rig.ledger, rig.clock, None)
+    found = take_inventory(owner)
+    remove_stored(owner, found.to_delete, Reaped())
+
+    assert [one.name for one in on_record] == [volume]
+    assert [(one.sort, one.name) for one in found.to_delete] == [("volume", volume)]
+    assert (VolumeBook(rig.ledger.path).open_volumes(), rig.cloud.volumes()) == ([], [])
+
+
+def test_a_night_under_another_prefix_leaves_the_record_of_an_earlier_ones_volume(rig: Rig) -> None:
+    lease, ci = rig.take(), rig.cloud_with(prefix="ci")
+    earlier = kept_volume(rig, lease, rig.cloud)
+    rig.release_lease(lease)
+
+    lease = rig.take(cloud=ci)
+    volume = kept_volume(rig, lease, ci)
+    rig.release_lease(lease, cloud=ci)
+
+    assert {one.name for one in VolumeBook(rig.ledger.path).open_volumes()} == {earlier, volume}
+    for one in (*rig.cloud.volumes(), *ci.volumes()):
+        ci.remove(Leftover("volume", one.volume_id, one.name))
+
+
+def test_the_inventory_has_an_open_lease_of_an_earlier_prefix_once_with_its_key(rig: Rig) -> None:
+    lease = rig.take()
+
+    found = take_inventory(Owner({"digitalocean": rig.cloud_with(prefix="ci")}, rig.ledger, rig.clock, None))
+
+    assert [(one.sort, one.name) for one in found.kept] == [("machine", lease.machine_id), ("key", lease.name)]
 
 
 def test_a_key_that_appears_late_is_deleted_under_the_prefix_of_its_lease(rig: Rig) -> None:
