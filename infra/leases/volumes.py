@@ -172,13 +172,21 @@ def _ask(cloud: VolumeCloud, clock: Clock, name: VolumeName, size_gib: int) -> V
             clock.sleep(error.wait_s)
             found = _named(cloud, str(name))
         except (LostReplyError, CloudRefusedError) as error:
-            # A name that is in use is refused; the name is only ours, so the reply to an earlier request was lost.
-            settle_s = cloud.settle_s if isinstance(error, LostReplyError) else 0.0
-            found = _search(cloud, clock, str(name), settle_s)
+            found = _adopted(cloud, clock, str(name), error)
             if found is None:
                 raise
         if found is not None:
             return found
+
+
+def _adopted(cloud: VolumeCloud, clock: Clock, name: str, error: LostReplyError | CloudRefusedError) -> Volume | None:
+    """The volume whose reply was lost; LostReplyError where the cloud now denies access, since it stays unknown."""
+    # A name that is in use is refused; the name is only ours, so the reply to an earlier request was lost.
+    settle_s = cloud.settle_s if isinstance(error, LostReplyError) else 0.0
+    try:
+        return _search(cloud, clock, name, settle_s)
+    except CloudDeniedError as denied:
+        raise LostReplyError(f"{error}; and its volume cannot be searched: {denied}") from denied
 
 
 def _search(cloud: VolumeCloud, clock: Clock, name: str, settle_s: float) -> Volume | None:

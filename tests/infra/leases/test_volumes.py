@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.errors import CloudError, CloudLimitError, CloudRefusedError, LeaseError, LedgerError
+from bench.errors import CloudError, CloudLimitError, CloudRefusedError, LeaseError, LedgerError, LostReplyError
 from bench.machine.names import VolumeName, last_used
 from infra.clouds.abilities import Volume
 from infra.clouds.cloud import Leftover
@@ -183,6 +183,17 @@ def test_row_30_a_refusal_that_pydo_returns_as_a_reply_is_raised(rig: Rig, lease
         presign(rig, lease)
 
     assert volumes(rig) == []
+
+
+def test_a_lost_reply_whose_volume_cannot_be_searched_leaves_it_on_record(rig: Rig, lease: Lease) -> None:
+    rig.emulator.fault("POST", "/v2/volumes", phase="after")
+    rig.emulator.fault("GET", "/v2/volumes", phase="status", status=401, nth=2)  # the first one is before the request
+
+    with pytest.raises(LostReplyError, match=r"its volume cannot be searched: .*The token is wrong or revoked"):
+        presign(rig, lease)
+
+    (made,) = volumes(rig)
+    assert on_record(rig) == [(made.name, "intended")]
 
 
 def test_a_volume_name_in_use_is_our_own_volume(rig: Rig, lease: Lease) -> None:
