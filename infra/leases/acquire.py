@@ -25,7 +25,7 @@ from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer, time_at
 from infra.leases.activation import ActivationTimeouts, AttemptFailure, wait_until_up
 from infra.leases.create import create, search
-from infra.leases.offers import BILLED_MINUTES_MIN, LeaseRequest, fitting, image_for, why_too_dear
+from infra.leases.offers import BILLED_MINUTES_MIN, LeaseRequest, elsewhere, fitting, image_for, why_too_dear
 from infra.leases.release import ReleaseTarget, destroy, release_lease
 from infra.ledger.lease import Lease
 from infra.ledger.ledger import Intent, Ledger
@@ -191,8 +191,7 @@ class _Acquisition:
         try:
             found = create(self.cloud, self.clock, order, self.request.minutes * 60)
         except NoCapacityError as error:
-            near = [region for region in error.regions if region in (self.request.regions or error.regions)]
-            self.suggested = tuple(replace(order.offer, region=region) for region in near)
+            self.suggested = elsewhere(order.offer, error.regions, self.request)
             return AttemptFailure("no-capacity", str(error))
         except LostReplyError as error:
             if self.lost + 1 >= LOST_MAX:

@@ -150,6 +150,15 @@ def fitting(offers: Sequence[Offer], regions: Sequence[str], request: LeaseReque
     ))  # fmt: skip
 
 
+def elsewhere(offer: Offer, regions: Sequence[str], request: LeaseRequest) -> tuple[Offer, ...]:
+    """The same offer in each of these regions in which a request takes its kind."""
+    choices = [choice for choice in request.choices if offer.kind in _kinds(choice.kind, request.spot)]
+    allowed = {
+        region for choice in choices for region in ((choice.region,) if choice.region else request.regions or regions)
+    }
+    return tuple(replace(offer, region=region) for region in regions if region in allowed)
+
+
 def _require_regions(regions: Sequence[str], request: LeaseRequest, where: str) -> None:
     requested = [*request.regions, *(choice.region for choice in request.choices if choice.region)]
     unknown = [region for region in requested if regions and region not in regions]

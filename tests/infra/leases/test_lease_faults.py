@@ -343,6 +343,18 @@ def test_row_13_a_region_that_the_cloud_suggests_is_tried_next(rig: Rig) -> None
     assert lease.region == "nyc2"
 
 
+@pytest.mark.parametrize("regions", [(), ("atl1", "tor1", "nyc2")], ids=["any", "some"])
+def test_row_13_a_suggested_region_is_not_tried_for_a_kind_that_is_wanted_in_another_one_only(
+    rig: Rig, regions: tuple[str, ...]
+) -> None:
+    rig.emulator.capacity[KIND, "atl1"] = 0
+
+    with pytest.raises(NoCapacityError):
+        rig.take(choices=(Choice(KIND, "atl1"),), regions=regions)
+
+    assert (rig.posts(), rig.billing()) == (1, [])
+
+
 def test_row_13_capacity_is_waited_for_until_the_timeout(rig: Rig) -> None:
     rig.emulator.capacity[KIND, "atl1"] = 0
     rig.emulator.state.at(rig.clock.now_s() + 100, lambda _at: rig.emulator.capacity.update({(KIND, "atl1"): 1}))
