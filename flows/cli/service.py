@@ -86,6 +86,7 @@ def check(
     from flows.doctor.token_checks import examine_tracker  # noqa: PLC0415
     from flows.notifying import send_test  # noqa: PLC0415
     from infra.notices.tell import addresses  # noqa: PLC0415
+    from warehouse.lake.database import require_data  # noqa: PLC0415
 
     settings = read_settings()
     if test:
@@ -95,6 +96,7 @@ def check(
             console.line(f"tracker: {one.found}{one.advice and f': {one.advice}'}")
         is_good = sent == len(addresses(settings)) and all(one.is_good for one in trackers)
         raise typer.Exit(0 if is_good else 1)
+    require_data(settings.data.absolute())
     faults = find_faults(settings, console.warn)
     console.line("; ".join(fault.title for fault in faults) or "all is well")
     if faults:

@@ -102,6 +102,8 @@ def down(service: Service, say: Say, *, stop_night: bool) -> list[str]:
 
     Raises UsageError while a flow run is in progress, unless `stop_night`.
     """
+    if not service.folder.exists():  # was never started, and is not to look as if it had been
+        return []
     keeper = keeper_of(service)
     with _alone(service, say):
         _require_idle(service, stop_night=stop_night)

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from bench.errors import BudgetError
+from bench.errors import BudgetError, UsageError
 from flows.cli import app
 from flows.notifying import notify_of_night
 from flows.service.parts import Service
@@ -137,6 +137,14 @@ def test_check_sends_a_fault_once_and_that_it_is_over(
     assert last.stdout == "all is well\n"
     parts = [f"the {name} of the service is stopped" for name in ("server", "pages", "worker")]
     assert sorted(hook.titles) == sorted([*parts, *(f"over: {title}" for title in parts)])
+
+
+def test_check_names_a_data_folder_that_does_not_exist(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["--data", str(tmp_path / "typo"), "check"])
+
+    assert isinstance(done.exception, UsageError)
+    assert f"no data folder {tmp_path / 'typo'}" in str(done.exception)
+    assert not (tmp_path / "typo").exists()
 
 
 def test_check_reports_a_fault_itself_where_the_book_of_events_is_damaged(

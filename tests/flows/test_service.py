@@ -149,7 +149,14 @@ def test_a_port_of_another_program_is_named_with_its_setting_and_nothing_is_star
     assert list(service.folder.glob("*.pid")) == []
 
 
+def test_stopping_what_was_never_started_leaves_no_trace_of_a_service(service: Service) -> None:
+    assert down(service, silent, stop_night=False) == []
+
+    assert not service.data.exists()
+
+
 def test_a_service_is_not_stopped_under_a_flow_run(service: Service) -> None:
+    service.make_folder()
     with liveness_lock(service.data, "a-run"):
         with pytest.raises(UsageError, match=r"1 flow runs of .* are in progress.*--stop-night"):
             down(service, silent, stop_night=False)

@@ -115,6 +115,14 @@ def _open_current(path: Path, lake: LakePath, digest: str) -> duckdb.DuckDBPyCon
     return None
 
 
+def require_data(data: Path) -> None:
+    """Raise UsageError where the data folder does not exist; one whose lake is in a bucket is made."""
+    if lake_location() is not None:
+        make_folder(data.absolute())
+    elif not data.is_dir():
+        raise UsageError(f"no data folder {data}: pass one with --data, or run a night first")
+
+
 @contextmanager
 def open_warehouse(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the warehouse of this data folder for reading; it is built first if it is missing or was moved.
@@ -135,10 +143,7 @@ def open_warehouse(data: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             yield cursor
         return
     lake = lake_folder(data)
-    if lake_location() is not None:
-        make_folder(data.absolute())
-    elif not data.is_dir():
-        raise UsageError(f"no data folder {data}: pass one with --data, or run a night first")
+    require_data(data)
     with writing(lake):
         complete(lake)
     with _translating_bucket_errors(), _open_built(data) as connection:
