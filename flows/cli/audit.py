@@ -140,11 +140,11 @@ def _compare(files: list[str], found: "Audit") -> None:
 
 
 def _write_page(path: Path, found: "Audit") -> None:
-    from nights.durable import write_text  # noqa: PLC0415
+    from flows.cli.output_file import write_output  # noqa: PLC0415
     from warehouse.audit_page import page_of  # noqa: PLC0415
 
     try:
-        write_text(path, page_of(found.judged))
+        write_output(path, page_of(found.judged))
     except OSError as error:
         raise UsageError(f"--html {path} cannot be written: {error.strerror}") from error
 

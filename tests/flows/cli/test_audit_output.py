@@ -122,3 +122,28 @@ def test_the_page_shows_the_table_with_the_arithmetic_on_its_cells(tmp_path: Pat
     assert "memory_fit: the claim needs 165% of the memory" in page
     assert "<script" not in page
     assert "<td>fp16</td>" in page
+
+
+@pytest.mark.usefixtures("table")
+def test_the_page_goes_into_a_pipe_which_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # the page fits in the pipe, so that nobody waits
+    try:
+        said("vendor.csv", "--html", "pipe")
+        page = os.read(reader, 1 << 16)
+    finally:
+        os.close(reader)
+
+    assert pipe.is_fifo()
+    assert page.endswith(b"</html>\n")
+
+
+@pytest.mark.usefixtures("table")
+def test_the_page_is_written_to_the_file_that_a_symlink_names(tmp_path: Path) -> None:
+    (tmp_path / "link.html").symlink_to("page.html")
+
+    said("vendor.csv", "--html", "link.html")
+
+    assert (tmp_path / "link.html").is_symlink()
+    assert "<td>fp16</td>" in (tmp_path / "page.html").read_text()
