@@ -8,6 +8,7 @@ import typer
 
 from bench.errors import UsageError
 from flows.cli.arguments import NightsArgument, examples, read_settings
+from flows.cli.output_file import write_output
 from flows.show import console
 
 commands = typer.Typer()
@@ -45,8 +46,11 @@ def export(
         console.warn(sentence)
     if out is None:
         _print(exported.files)
-    else:
+        return
+    try:
         _write(exported.files, out)
+    except OSError as error:
+        raise UsageError(f"--out {out} cannot be written: {error.strerror}") from error
 
 
 def _print(files: Mapping[str, str]) -> None:
@@ -57,13 +61,11 @@ def _print(files: Mapping[str, str]) -> None:
 
 def _write(files: Mapping[str, str], out: Path) -> None:
     if len(files) == 1 and not out.is_dir():
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(next(iter(files.values())), encoding="utf-8")
+        write_output(out, next(iter(files.values())))
         console.line(str(out))
         return
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file and the export has {len(files)} files: pass a folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        (out / name).write_text(text, encoding="utf-8")
+        write_output(out / name, text)
         console.line(str(out / name))

@@ -136,8 +136,15 @@ def responds(part: Part) -> bool:
 
 @contextmanager
 def _alone(service: Service, say: Say) -> Iterator[None]:
-    service.make_folder()
-    with exclusive_lock(service.folder / "lock", say, "starting or stopping the service"):
+    lock = service.folder / "lock"
+    try:
+        service.make_folder()
+        lock.touch()
+    except OSError as error:
+        raise UsageError(
+            f"{lock} cannot be written: {error.strerror}; set --data to a folder that can be written"
+        ) from error
+    with exclusive_lock(lock, say, "starting or stopping the service"):
         yield
 
 

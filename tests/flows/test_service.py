@@ -149,6 +149,13 @@ def test_a_port_of_another_program_is_named_with_its_setting_and_nothing_is_star
     assert list(service.folder.glob("*.pid")) == []
 
 
+def test_a_service_whose_folder_cannot_be_written_is_not_started_and_the_error_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(UsageError, match=f"{tmp_path}/file/data/service/lock cannot be written: Not a directory; set"):
+        up(Service(Settings(data=tmp_path / "file" / "data")), silent)
+
+
 def test_stopping_what_was_never_started_leaves_no_trace_of_a_service(service: Service) -> None:
     assert down(service, silent, stop_night=False) == []
 
