@@ -24,6 +24,8 @@ Facts = Mapping[str, str]
 IDENTITY = ("source", "model", "precision", "gpu", "parallelism", "scenario", "engine", "client")
 COMPARED = frozenset({"gpu", "parallelism", "engine", "variant", "machine"})
 _OF_MACHINE = frozenset({"gpu", "parallelism"})  # another machine has other ones
+# What the plan of a run says of its series; a side may name the engine, and has a series of another one then.
+_PLANNED = ("model", "precision", "engine")
 _TAGS = ("variant", "machine")  # the name of a scenario ends with theirs
 TAG = "@"  # before each part of a scenario's name behind the first, such as those of its machine and its variant
 # A number is compared only where these are equal; the others of the stack are listed beside the pair.
@@ -74,13 +76,17 @@ class Pair:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A series that is not compared, why, and of how many metrics; `missing_on`: the side, A or B, that lacks it."""
+    """A series that is not compared, why, and of how many metrics; `missing_on`: the side, A or B, that lacks it.
+
+    `planned` is what a run of that side would have to have, of a scenario of this name, to be one of the series.
+    """
 
     series: str
     reason: str
     metrics: int
     missing_on: str | None = None
     scenario: str = ""
+    planned: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,9 @@ def _refusal(series: str, left: Sequence[Lease], right: Sequence[Lease], named: 
     """Why a metric of a series is not compared; it stands for one metric."""
     if not left or not right:
         has, lacks = ("B", "A") if right else ("A", "B")
-        return Refusal(series, f"only {has} has it", 1, lacks, known(left or right, "scenario"))
+        facts = (left or right)[0].facts  # the same on all of them
+        planned = tuple((name, facts[name]) for name in _PLANNED if name in facts and name not in COMPARED & named)
+        return Refusal(series, f"only {has} has it", 1, lacks, known(left or right, "scenario"), planned)
     if {lease.name for lease in left} & {lease.name for lease in right}:
         return Refusal(series, "both sides have the same lease: name sides that do not overlap", 1)
     reasons = (_why_unlike(name, left, right) for name in REQUIRED if name not in named)

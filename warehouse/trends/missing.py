@@ -28,6 +28,8 @@ FROM measurements LEFT JOIN (SELECT night, run_id, message FROM findings_worst) 
 WHERE is_control IS NOT TRUE AND split_part(scenario, '@', 1) = split_part({{ scenario }}, '@', 1)
 {% for column, pattern in patterns %}AND {{ column }} GLOB {{ pattern }}
 {% endfor %}
+{% for column, value in planned %}AND {{ column }} = {{ value }}
+{% endfor %}
 GROUP BY ALL ORDER BY ALL
 """
 
@@ -57,5 +59,9 @@ def _why(data: Path, side: Side, refusal: Refusal) -> str:
     patterns = [(_COLUMNS[name], pattern) for name, pattern in side.patterns.items() if name in _COLUMNS]
     if len(patterns) < len(side.patterns.keys() - {"variant"}):
         return NOT_KNOWN  # a run that was not measured does not say what this side names
-    rows = ask(data, sql(_VERDICTS, scenario=refusal.scenario, patterns=patterns)).rows
-    return "; ".join(f"{count} {verdict}" + (f": {why}" if why else "") for verdict, count, why in rows) or NOT_PLANNED
+    planned = [(_COLUMNS[name], value) for name, value in refusal.planned]
+    rows = ask(data, sql(_VERDICTS, scenario=refusal.scenario, patterns=patterns, planned=planned)).rows
+    if not rows:
+        return NOT_PLANNED
+    told = [f"{count} {verdict}" + (f": {why}" if why else "") for verdict, count, why in rows if verdict != "accepted"]
+    return "; ".join(told) or NOT_KNOWN  # an accepted run gives no reason: it has another GPU, or lacks a metric

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UsageError
+from bench.suite.model import Model
 from flows.bisect import known_versions
 from tests.warehouse.conftest import NEW, NIGHT, OLD
 from tests.warehouse.folders import QUIET, Shape, Told, write_night, write_run
@@ -118,3 +119,37 @@ def test_what_a_night_lacks_is_said_with_its_reason(thinned: Path) -> None:
         ("gone", "not planned"),
     }
     assert {row["side"] for row in compare(thinned, NEXT, NIGHT).answer()["missing"]} == {"A"}
+
+
+def test_what_another_model_of_the_scenario_did_is_no_reason(tmp_path: Path) -> None:
+    for name, model in ((NIGHT, "small"), (NEXT, "tiny")):
+        with_model(tmp_path, name, model)
+
+    rows = compare(tmp_path, NIGHT, NEXT).answer()["missing"]
+
+    assert {(row["side"], "small" in row["series"], row["why"]) for row in rows} == {
+        ("A", False, "not planned"),
+        ("B", True, "not planned"),
+    }
+
+
+def with_model(data: Path, name: str, model: str) -> None:
+    """A night whose only run is accepted, of this model."""
+    night = write_night(data, name, {"chat": Shape()})
+    scenario = night.runs[0].scenario.model_copy(update={"model": Model(name=model, source="generated:tiny")})
+    run = night.runs[0].model_copy(update={"scenario": scenario})
+    planned = night.model_copy(update={"runs": (run,)})
+    (data / "runs" / name / "night.json").write_text(planned.model_dump_json())
+    write_run(data, planned, run, Shape())
+    assert load_night(data, name).verdicts == {"accepted": 1}
+
+
+def test_an_accepted_run_is_no_reason_why_a_metric_is_missing(tmp_path: Path) -> None:
+    for name, told in ((NIGHT, Told()), (NEXT, Told(usd_per_hour=None))):
+        night = write_night(tmp_path, name, {"chat": Shape()})
+        write_run(tmp_path, night, night.runs[0], Shape(), told)
+        assert load_night(tmp_path, name).verdicts == {"accepted": 1}
+
+    rows = compare(tmp_path, NIGHT, NEXT).answer()["missing"]
+
+    assert {(row["side"], row["why"]) for row in rows} == {("B", "not measured")}
