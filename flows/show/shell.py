@@ -1,5 +1,6 @@
 """A prompt for SQL. Each statement opens the warehouse for itself, so that a load never waits for an idle shell."""
 
+import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -15,6 +16,8 @@ QUIT = (".quit", ".exit", "quit", "exit")
 
 def typed() -> Iterator[str]:
     """The lines of standard input; with a prompt and a history of lines in a terminal."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # so that only the statement fails that is not UTF-8
     if not sys.stdin.isatty():
         yield from sys.stdin
         return

@@ -105,6 +105,10 @@ def _stopped_after(
 
 def _require_query(connection: duckdb.DuckDBPyConnection, query: str, parameters: tuple[object, ...]) -> None:
     """Raise UsageError unless this is one statement that only reads."""
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"the query has a byte that is not UTF-8, as its character {error.start + 1}") from error
     statements = connection.extract_statements(query)
     if len(statements) != 1:
         raise UsageError(f"the query has {len(statements)} statements: pass one")

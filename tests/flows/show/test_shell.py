@@ -50,3 +50,11 @@ def test_both_commands_stop_a_query_at_the_limit_that_they_are_given(tmp_path: P
     assert shell.exit_code == 2
     assert "stopped after its limit of 0.1 s" in shell.stderr
     assert "42" in shell.stdout
+
+
+def test_a_statement_of_other_bytes_than_utf_8_fails_and_the_next_one_is_answered(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["--data", str(tmp_path), "shell"], input=b"SELECT '\xff';\nSELECT 42 AS answer;\n")
+
+    assert done.exit_code == 2
+    assert "a byte that is not UTF-8" in done.stderr
+    assert "42" in done.stdout

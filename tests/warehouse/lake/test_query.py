@@ -205,6 +205,11 @@ def test_a_refusal_names_the_statement_and_what_is_allowed(data: Path) -> None:
         run_sql(data, _filled(WRITES["COPY in WITH"], data))
 
 
+def test_a_query_of_other_bytes_than_utf_8_is_refused(data: Path) -> None:
+    with pytest.raises(UsageError, match="the query has a byte that is not UTF-8, as its character 9"):
+        run_sql(data, b"SELECT '\xff'".decode(errors="surrogateescape"))
+
+
 @pytest.mark.parametrize("sql", ["SELECT x FROM measurements", "EXPLAIN SELECT x FROM measurements"])
 @pytest.mark.parametrize("run", [run_sql, ask])
 def test_a_wrong_column_is_named(data: Path, run: Callable[[Path, str], QueryResult], sql: str) -> None:
