@@ -5,6 +5,7 @@ import hashlib
 import math
 import tomllib
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from infra.loadgen.suite_file import read_source, read_suite
 from infra.settings import Settings
 from infra.storage import store
 from warehouse.lake.query import ask
+from warehouse.schema.star import METRICS
 from warehouse.trends.own_series import own_series
 
 FOLDER = "bisections"
@@ -146,6 +148,13 @@ def require_releases_of(candidates: Iterable[str], suite: Path, target: str, set
         if not is_image(version):
             engine = parsed.engine.model_copy(update={"version": version})
             require_releases(parsed.model_copy(update={"engine": engine}), where, settings)
+
+
+def require_metric(name: str) -> None:
+    """Raise UsageError where no series has this metric."""
+    if name not in METRICS:
+        near = get_close_matches(name, METRICS, cutoff=0.0)
+        raise UsageError(f"{name!r} is not a metric; nearest: {', '.join(near)}")
 
 
 def require_listed(listed: Sequence[str], ends: Sequence[str]) -> None:

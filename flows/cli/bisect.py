@@ -55,10 +55,12 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
         known_versions,
         read_candidates,
         require_listed,
+        require_metric,
         require_releases_of,
     )
     from infra.engines.releases import locked_releases, locked_tags  # noqa: PLC0415
 
+    require_metric(metric)
     settings = read_settings()
     data = settings.data.absolute()
     if images is not None:

@@ -79,12 +79,22 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nights_without_pre
     return found
 
 
-def bisect(folder: Path, *more: str) -> Result:
+def bisect(folder: Path, *more: str, metric: str = "tpot_p50_ms") -> Result:
     (folder / "suite.toml").write_text(SUITE)
     (folder / "versions.txt").write_text("\n".join(VERSIONS))
     files = ["--images", str(folder / "versions.txt"), "--suite", str(folder / "suite.toml")]
-    asked = ["bisect", "tpot_p50_ms", "--good", VERSIONS[0], "--bad", VERSIONS[-1], *files, *more]
+    asked = ["bisect", metric, "--good", VERSIONS[0], "--bad", VERSIONS[-1], *files, *more]
     return CliRunner().invoke(app, ["--data", str(folder / "data"), *asked])
+
+
+def test_a_metric_that_does_not_exist_is_refused_with_the_nearest_before_a_night_runs(
+    tmp_path: Path, machines: Machines
+) -> None:
+    said = bisect(tmp_path, "--plan", metric="tpot_p50")
+
+    assert str(said.exception).startswith("'tpot_p50' is not a metric; nearest: tpot_p50_ms, ")
+    assert said.stderr == ""
+    assert machines.measured == []
 
 
 def test_a_plan_expects_nights_as_long_as_earlier_ones_of_the_suite_were(tmp_path: Path, machines: Machines) -> None:
