@@ -5,12 +5,13 @@ Commands import what they need when they run: most answer in a fraction of a sec
 
 import os
 import sys
+from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bench.errors import NightbenchError
+from bench.errors import NightbenchError, NoSpaceError
 from flows.cli import (
     ab,
     audit,
@@ -40,6 +41,7 @@ from flows.show import console
 from infra.no_telemetry import quiet_environment
 from infra.processes.environment import use_no_proxy_here
 
+_NO_ROOM = (ENOSPC, EDQUOT, EFBIG)
 app = typer.Typer(
     name="nightbench",
     help="Nightly LLM inference benchmarks: rent a GPU, serve a model, measure it, audit every number, store the rest.",
@@ -77,3 +79,9 @@ def main() -> None:
     except NightbenchError as error:
         console.error(str(error))
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        console.error(f"{error.strerror}: not all was written; free some disk space, and run the command again")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what the output still holds
+        sys.exit(NoSpaceError.exit_code)

@@ -82,3 +82,15 @@ def test_an_output_that_cannot_be_written_is_an_error() -> None:
 
     assert done.returncode == 120
     assert "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--csv"]])
+def test_an_answer_that_a_full_disk_does_not_take_is_a_sentence(form: list[str], tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "flows", "--data", str(tmp_path), "sql", "SELECT range FROM range(10000)", *form]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert done.returncode == 3
+    assert done.stderr == (
+        "error: No space left on device: not all was written; free some disk space, and run the command again\n"
+    )
