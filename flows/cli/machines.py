@@ -67,13 +67,16 @@ def reap(
 def _reap_everything(settings: "Settings", *, in_use: bool, is_agreed: bool) -> "Reaped":
     """Show all that is ours, ask, and delete it: machines first, since a volume is free once its machine is gone."""
     from flows.show.leases import show_inventory, show_kept  # noqa: PLC0415
-    from infra.bootstrap import clouds, ledger, ledger_file  # noqa: PLC0415
+    from infra.bootstrap import clouds, ledger_file  # noqa: PLC0415
     from infra.clock import SystemClock  # noqa: PLC0415
     from infra.leases.inventory import Owner, remove_stored, take_inventory  # noqa: PLC0415
+    from infra.leases.ledger_recovery import open_ledger  # noqa: PLC0415
     from infra.leases.leftovers import release_leftovers  # noqa: PLC0415
     from infra.storage.bucket import bucket_location  # noqa: PLC0415
 
-    owner = Owner(clouds(settings), ledger(settings), SystemClock(), bucket_location(settings), everything=in_use)
+    clock = SystemClock()
+    ledger = open_ledger(ledger_file(settings), clock, console.warn)
+    owner = Owner(clouds(settings), ledger, clock, bucket_location(settings), everything=in_use)
     found = take_inventory(owner)
     show_inventory(found)
     if found.to_delete and not is_agreed:

@@ -125,6 +125,16 @@ def test_all_that_is_ours_is_shown_with_its_price_and_deleted_and_nothing_of_oth
     assert (again.exit_code, again.stdout.splitlines()[-1]) == (0, "nothing to release")
 
 
+def test_a_corrupt_ledger_keeps_nothing_of_ours(account: Account) -> None:
+    account.data.mkdir(exist_ok=True)
+    (account.data / "ledger.sqlite").write_bytes(b"no database" * 100)
+
+    done = account.reap("--everything", "--yes")
+
+    assert done.exit_code == 0, done.output
+    assert account.ours() == NOTHING
+
+
 def test_the_account_of_what_is_ours_is_shown_where_it_is_known(account: Account) -> None:
     account.hold()
     settings = Settings()
