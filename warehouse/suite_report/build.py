@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -152,18 +153,27 @@ def _cost(
     Each kind of token alone carries the whole price, so the three are not added.
     """
     del table
-    size = machine_size(None, suite.machine.kind)
-    listed = None if size is None else size.usd_per_hour
-    paid = next((one.fact("usd_per_hour") for one in values.scenarios.values() if one.fact("usd_per_hour")), None)
-    for name, usd in (("at the night's own price", paid), ("at the listed price", listed)):
-        price = {f"usd_per_{unit}": None if usd is None else usd * hours for unit, hours in HOURS.items()}
+    paid = partial(_paid, suite.expand(), values)
+    for name, price_of in (("at the night's own price", paid), ("at the listed price", _listed)):
         for scenario in scenarios:
-            rates = _token_rates(values.of(scenario.name))
+            usd, rates = price_of(scenario), _token_rates(values.of(scenario.name))
+            price = {f"usd_per_{unit}": None if usd is None else usd * hours for unit, hours in HOURS.items()}
             tokens = {
                 f"usd_per_mtok_{kind}": usd / S_PER_HOUR / rate * TOKENS_PER_MTOK if usd and rate else None
                 for kind, rate in rates.items()
             }
             yield {"price": name, **price, "scenario": scenario.name, **tokens}
+
+
+def _paid(every: Sequence[Scenario], values: NightValues, scenario: Scenario) -> float | None:
+    """What the night paid an hour for the machine of a scenario; None where it measured nothing on it."""
+    same = (values.of(one.name) for one in every if one.machine == scenario.machine)
+    return next((one.fact("usd_per_hour") for one in same if one.fact("usd_per_hour")), None)
+
+
+def _listed(scenario: Scenario) -> float | None:
+    size = machine_size(None, scenario.machine.kind)
+    return None if size is None else size.usd_per_hour
 
 
 def _token_rates(measured: Measured) -> dict[str, float | None]:

@@ -13,14 +13,15 @@ from bench.errors import UsageError
 from bench.suite.parse import parse_suite
 from bench.suite.report import Report, ReportTable
 from bench.suite.suite import ScenarioEntry, Suite
+from catalog.read import machine_size
 from infra.loadgen.suite_file import parse_suite_file
 from tests.warehouse.folders import Shape, Told, suite, write_night, write_run
 from warehouse.lake.query import run_sql
 from warehouse.load import load_night
-from warehouse.suite_report.build import build_report
+from warehouse.suite_report.build import build_report, build_table
 from warehouse.suite_report.files import write_suite_report
 from warehouse.suite_report.formats import FORMATS
-from warehouse.suite_report.measured import Measured
+from warehouse.suite_report.measured import Measured, NightValues
 from warehouse.suite_report.published import differing_terms, figure_of_columns, find_figure, named_figure, other_terms
 
 SUITES = Path(__file__).parents[3] / "suites"
@@ -140,6 +141,27 @@ def test_the_price_of_tokens_follows_from_the_price_of_an_hour(data: Path) -> No
     by_kind = {kind: own[f"usd_per_mtok_{kind}"] for kind in ("input", "output", "total")}
     shares = {"input": 8 / 16, "output": 1, "total": 8 / 24}  # of 16 tokens in and 8 out
     assert by_kind == pytest.approx({kind: share * usd / 3600 / rate * 1e6 for kind, share in shares.items()})
+
+
+def test_each_machine_has_its_own_price() -> None:
+    suite_of_work, _ = parse_suite_file(SUITES / "llama-4-mi300x-h200.toml")
+    table = next(one for one in suite_of_work.report.tables if one.kind == "cost")
+    paid = {"mi300x": 16.0, "h200": 28.0}
+    counted = {METRIC: 1000.0, "total_input_tokens": 10, "total_output_tokens": 10}
+    values = {
+        one.name: Measured("accepted", (counted | {"usd_per_hour": paid[str(one.machine.name)]},))
+        for one in suite_of_work.expand()
+    }
+
+    rows = build_table(suite_of_work, table, NightValues(NIGHT, values)).rows
+
+    machines = {one.name: one.machine for one in suite_of_work.expand()}
+    for row in rows:
+        machine = machines[row["scenario"]]
+        size, is_listed = machine_size(None, machine.kind), row["price"] == "at the listed price"
+        assert row["usd_per_hour"] == (size.usd_per_hour if is_listed and size else paid[str(machine.name)])
+        assert row["usd_per_mtok_output"] == pytest.approx(row["usd_per_hour"] / 3600 / 1000 * 1e6)
+    assert len({(row["price"], row["usd_per_hour"]) for row in rows}) == 4
 
 
 def test_the_h100_of_the_70b_report_stands_beside_its_mi300x_as_published(data: Path) -> None:
