@@ -1,6 +1,6 @@
 """What the service does: its parts, the next and the last nights, the age of each suite's data, and what is billed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -62,9 +62,8 @@ def read_status(service: Service, now: datetime | None = None) -> Status:
     leases = tuple(_open_lease(lease, now) for lease in ledger(service.settings).open_leases())
     suites = tuple(_suites(service, now))
     hours = service.settings.stale_hours
-    stale = list(faults.of_suites(suites, hours))
     found += [*faults.of_leases(leases, now), *faults.of_killed(service.data), *faults.of_disk(service.settings)]
-    found += stale or faults.of_series(_stale_series(service, now - timedelta(hours=hours)), hours)
+    found += [*faults.of_suites(suites, hours), *faults.of_series(_stale_series(service, suites, now), hours)]
     return Status(
         parts=parts,
         worker_polled_at=polled,
@@ -100,12 +99,14 @@ def _suites(service: Service, now: datetime) -> Iterator[SuiteAge]:
         yield SuiteAge(suite, night, round((now - newest).total_seconds() / 3600, 1))
 
 
-def _stale_series(service: Service, since: datetime) -> dict[bool, list[SeriesAge]]:
-    """The series that nights after a time were to measure: those without a good run since (True), and the others.
+def _stale_series(service: Service, suites: Sequence[SuiteAge], now: datetime) -> dict[bool, list[SeriesAge]]:
+    """The series that nights of late were to measure: those without a good run of late (True), and the others.
 
-    Names of nights are times, so they are compared as such.
+    Not those of a suite that has no data of late at all. Names of nights are times, so they are compared as such.
     """
-    cutoff = f"{since:%Y-%m-%dT%H%M%S}Z"
+    hours = service.settings.stale_hours
+    cutoff = f"{now - timedelta(hours=hours):%Y-%m-%dT%H%M%S}Z"
+    stale = {suite.suite for suite in suites if suite.age_hours > hours}
     found: dict[bool, list[SeriesAge]] = {True: [], False: []}
     try:
         rows = ask(service.data, _SERIES, (cutoff,)).rows
@@ -113,7 +114,8 @@ def _stale_series(service: Service, since: datetime) -> dict[bool, list[SeriesAg
         return found
     for row in rows:
         one = SeriesAge(*row)
-        found[one.night < cutoff].append(one)
+        if one.suite not in stale:
+            found[one.night < cutoff].append(one)
     return found
 
 

@@ -365,6 +365,20 @@ def test_a_trouble_is_told_once_to_each_address(place: Place, one: Trouble) -> N
     assert (place.hook.taken[0]["type"] == "info") == (one.name == "improvement")
 
 
+@pytest.mark.usefixtures("nights_without_prefect", "calibrated")
+def test_a_series_that_stays_away_is_told_beside_a_suite_that_is_stale(place: Place) -> None:
+    trial = nights_ago(2)
+    write(place.data / "lake", "measurements", trial, [run_row(trial, "accepted", "x", None) | {"suite": "trial"}])
+
+    stays_away(("chat", None), others=[("code", None)])(place)
+
+    assert sorted(place.hook.titles) == sorted(set(place.hook.titles))
+    assert [title.partition(" has no ")[0] for title in sorted(place.hook.titles)] == [
+        "series m chat of suite nightly",
+        "suite trial",
+    ]
+
+
 @pytest.mark.parametrize("count", [3, pytest.param(100, marks=pytest.mark.matrix)])
 def test_quiet_nights_bring_their_own_messages_and_no_other(place: Place, count: int) -> None:
     nights = [nights_ago(count - at) for at in range(count)]
