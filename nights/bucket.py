@@ -76,7 +76,10 @@ def require_keys(session: boto3.Session, location: BucketLocation) -> None:
 
 
 def make_client(session: boto3.Session, location: BucketLocation, limits: RequestLimits | None = None) -> Any:
-    """Return a client of a bucket, each of whose answers has an end, however slowly it comes."""
+    """Return a client of a bucket, each of whose answers has an end, however slowly it comes.
+
+    Raises ObjectStoreError where the endpoint cannot be a URL.
+    """
     limits = limits or RequestLimits()
     config = Config(
         connect_timeout=limits.connect_s,
@@ -90,7 +93,11 @@ def make_client(session: boto3.Session, location: BucketLocation, limits: Reques
         signature_version="s3v4",  # of presigned URLs; requests have it anyway
     )
     region = session.region_name or "us-east-1"  # for the signature; most S3-compatible stores ignore it
-    client: Any = session.client("s3", endpoint_url=location.endpoint, region_name=region, config=config)
+    try:
+        client: Any = session.client("s3", endpoint_url=location.endpoint, region_name=region, config=config)
+    except ValueError as error:
+        how = "set NIGHTBENCH_S3_ENDPOINT to a URL, such as https://host:9000"
+        raise ObjectStoreError(f"{location}: {error}: {how}", is_refusal=True) from error
     # botocore has no setting for it: this is the table from which it makes pools, also those of a proxy.
     pools = client._endpoint.http_session._pool_classes_by_scheme  # noqa: SLF001
     pools.update(limited_pools(pools, lambda: Pace(limits.read_s, LEAST_BYTES)))

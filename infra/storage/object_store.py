@@ -193,6 +193,8 @@ def within(grace_s: float, work: Callable[[], None]) -> str | None:
             reasons.append("it took too long")
         except ObjectStoreError as error:
             reasons.append(str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is why, and no time that ran out
+            reasons.append(f"{type(error).__name__}: {_first_line(error)}")
 
     thread = threading.Thread(target=run, daemon=True, name="nightbench upload")
     thread.start()

@@ -18,7 +18,7 @@ from bench.errors import ObjectStoreError, RefusedFileError, UnreadableResultErr
 from infra.storage import store
 from infra.storage.accepted import Limits
 from infra.storage.fetch import FETCHING, Fetched, fetch_night
-from infra.storage.object_store import PART_BYTES, ObjectStore
+from infra.storage.object_store import PART_BYTES, ObjectStore, within
 from infra.storage.upload import missing, read_uploads, upload_runs
 from nights import journal
 from nights.bucket import BucketLocation, RequestLimits, session_of_environment
@@ -479,3 +479,20 @@ def test_a_download_from_a_dripping_bucket_ends(monkeypatch: pytest.MonkeyPatch,
         ObjectStore(BucketLocation("nights", url), RequestLimits(1.0, read_s, tries=1)).read("plan")
 
     assert len(drops) < 10 * read_s / drop_s
+
+
+def test_an_upload_that_fails_in_an_unknown_way_says_how_and_not_that_time_ran_out() -> None:
+    def fail() -> None:
+        raise ValueError("no such thing\nand more")
+
+    assert within(60.0, fail) == "ValueError: no such thing"
+    assert within(60.0, lambda: None) is None
+
+
+def test_an_endpoint_that_is_no_url_is_named_with_its_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(ObjectStoreError, match=r"Invalid endpoint: minio:9000: set NIGHTBENCH_S3_ENDPOINT") as refused:
+        ObjectStore(BucketLocation("nightly", endpoint="minio:9000"))
+    assert refused.value.is_refusal
