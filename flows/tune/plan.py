@@ -16,7 +16,7 @@ from bench.wording import counted
 from flows.tune.suites import FOLDER, write_night_suite
 from infra.bootstrap import clouds
 from infra.leases.forecast import forecast_night
-from infra.leases.lease_reports import night_minutes, night_usd
+from infra.leases.lease_reports import lease_minutes, night_usd
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage import store
@@ -91,7 +91,7 @@ def spent(data: Path, search: Tuning) -> Cost:
     """What the nights of a search took until now."""
     total = Cost()
     for name in nights_of(search):
-        total += _cost(store.read_night(data, name), night_minutes(data, name) or 0.0, night_usd(data, name))
+        total += _cost(store.read_night(data, name), lease_minutes(data, name) or 0.0, night_usd(data, name))
     return total
 
 

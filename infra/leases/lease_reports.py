@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from bench.errors import LedgerError
@@ -112,6 +112,13 @@ def night_minutes(data: Path, night: str) -> float | None:
     if not began or len(ended) < len(leases):
         return None
     return (max(ended) - min(began)).total_seconds() / 60
+
+
+def lease_minutes(data: Path, night: str) -> float | None:
+    """Minutes of all leases of a night together, none between two; None while one is open, or where none was had."""
+    rented = [lease for lease in _reports(data, night) if lease.rented_at is not None]
+    held = [one.released_at - one.rented_at for one in rented if one.rented_at and one.released_at]
+    return sum(held, timedelta()).total_seconds() / 60 if held and len(held) == len(rented) else None
 
 
 def _reports(data: Path, night: str) -> list[LeaseReport]:
