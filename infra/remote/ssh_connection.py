@@ -201,6 +201,10 @@ def known_name(address: str, port: int) -> str:
     return address if port == SSH_PORT else f"[{address}]:{port}"
 
 
+# What paramiko says of a login that a lost connection or a busy host left without an answer.
+_UNANSWERED = ("saw EOF", "timeout")
+
+
 def _open(connection: fabric.Connection, access: Access, timeout_s: float) -> None:
     try:
         connection.open()
@@ -211,6 +215,8 @@ def _open(connection: fabric.Connection, access: Access, timeout_s: float) -> No
             "change the known key"
         ) from error
     except AuthenticationException as error:
+        if any(unanswered in str(error) for unanswered in _UNANSWERED):
+            raise UnreachableHostError(f"{access} did not answer the login: {error}") from error
         raise LoginRefusedError(
             f"{access} refused the key {access.private_key}: add its public part to ~/.ssh/authorized_keys there"
         ) from error

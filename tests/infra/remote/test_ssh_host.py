@@ -146,6 +146,14 @@ def test_a_refused_login_and_an_unreachable_machine_raise_different_errors(far: 
         wait_until_ready(host, patience_s=2)
 
 
+@pytest.mark.parametrize("count", range(2700, 3600, 100))
+def test_a_connection_that_is_cut_during_its_login_is_no_refused_login(far: Far, count: int) -> None:
+    far.wire.cut_after(count)
+
+    with pytest.raises((UnreachableHostError, LostConnectionError)):
+        far.host().run("true")
+
+
 @pytest.mark.parametrize("mode", ["refuse", "reset", "silence", "banner"])
 def test_an_unreachable_machine_is_reported_within_the_timeout(far: Far, mode: str) -> None:
     far.wire.set(mode)
