@@ -175,13 +175,12 @@ def _refusal(series: str, left: Sequence[Lease], right: Sequence[Lease], named: 
 
 def _why_unlike(name: str, left: Sequence[Lease], right: Sequence[Lease]) -> str | None:
     """What is not one and the same on all leases of both sides; None where it is."""
-    every = {lease.facts.get(name, "unknown") for lease in (*left, *right)}
-    if len(every) == 1:
+    one, other = ({lease.facts.get(name, "unknown") for lease in side} for side in (left, right))
+    if len(one | other) == 1:
         return None
-    one, other = known(left, name) or "unknown", known(right, name) or "unknown"
     if one != other:
-        return f"{name} differs: {one} and {other}"
-    return f"{name} differs within both sides ({', '.join(sorted(every))}): add the same {name}=... to both"
+        return f"{name} differs: {', '.join(sorted(one))} and {', '.join(sorted(other))}"
+    return f"{name} differs within both sides ({', '.join(sorted(one))}): add the same {name}=... to both"
 
 
 def known(leases: Sequence[Lease], name: str) -> str:

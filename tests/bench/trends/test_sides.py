@@ -82,6 +82,13 @@ def test_what_must_agree_refuses_sides_that_mix_it_alike(one: str, other: str) -
     assert [pair.verdict for pair in chosen.pairs] == ["equivalent"]
 
 
+def test_a_side_that_alone_has_unknown_values_is_the_one_that_the_reason_names() -> None:
+    leases = [*nights(range(3), 100), *nights(range(3, 6), 100, method_version="1")]
+    leases += nights(range(6, 9), 100, engine_version="2", method_version="1")
+
+    assert reasons(leases) == {"method_version differs: 1, unknown and 1"}
+
+
 def test_a_series_of_one_side_only_and_a_lease_of_both_are_refused() -> None:
     assert reasons(list(nights(range(3), 100))) == {"only A has it"}
     assert reasons(list(nights(range(3), 100)), A, Side("all", {"night": "n*"})) == {
