@@ -66,9 +66,8 @@ def first_probe(key: str, table: Mapping[str, Any], place: Place, slo: Slo | Non
     embeds = table.get("task") == EMBED
     if isinstance(search, Saturation):
         if embeds:
-            raise PlacedError(
-                (*place, "task"), "a sweep looks at output tokens, and embeddings have none: leave it out"
-            )
+            message = "a sweep looks at output tokens, and embeddings have none: write a [[searches]] table"
+            raise PlacedError((*place, "task"), message)
         return {"repeats": 1} | point | closed_load(search, search.first), search
     _require_enough(search.slo or slo, table, place, embeds=embeds)
     return {"repeats": 1, "arrivals": "poisson"} | point | {"request_rate_per_s": search.request_rate_per_s_min}, search
@@ -96,11 +95,9 @@ def _require_plain(table: Mapping[str, Any], place: Place) -> None:
 
 def _require_enough(slo: Slo | None, table: Mapping[str, Any], place: Place, *, embeds: bool) -> None:
     """A share of 99 % says nothing of fewer than a hundred requests: one of them outside would be too many."""
-    if embeds and slo is not None and slo.of_embeddings is None:
-        why = "is of embeddings, which have no tokens: give it slo = {e2el_ms_max = ...}"
-        raise PlacedError(place, f"search {table.get('name')!r} {why}")
-    if slo is None:
-        why = "has no SLO: give it slo = {ttft_ms_max = ...}, or the suite an [slo] table"
+    if slo is None or (embeds and slo.of_embeddings is None):
+        what, bound = ("SLO that embeddings can keep", "e2el_ms_max") if embeds else ("SLO", "ttft_ms_max")
+        why = f"has no {what}: give it slo = {{{bound} = ...}}, or the suite an [slo] table"
         raise PlacedError(place, f"search {table.get('name')!r} {why}")
     count = table.get("request_count")
     least = math.ceil(round(1 / (1 - slo.share_min), 6))

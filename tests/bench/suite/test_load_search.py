@@ -127,7 +127,10 @@ def test_local_has_few_and_small_probes() -> None:
         (SEARCH.replace("32.0", "0.5"), "request_rate_per_s_max must be above request_rate_per_s_min (0.5)"),
         (SEARCH.replace("400", "50"), "give at least 100"),
         (SWEEP.replace("osl = 64", 'task = "embed"'), "a sweep looks at output tokens, and embeddings have none"),
-        (SEARCH.replace("osl = 64", 'task = "embed"'), "search 'chat' is of embeddings, which have no tokens"),
+        (
+            SEARCH.replace("osl = 64", 'task = "embed"'),
+            "search 'chat' has no SLO that embeddings can keep: give it slo = {e2el_ms_max",
+        ),
         (SEARCH.replace("ttft_ms_max = 500.0", "share_min = 0.9"), "an SLO needs a bound"),
         (SEARCH.replace("slo = { ttft_ms_max = 500.0 }", ""), "load.toml:12: search 'chat' has no SLO"),
         (
