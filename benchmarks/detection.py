@@ -8,6 +8,7 @@ from benchmarks.detector import Rule
 from benchmarks.noise_models import Noise, series
 
 BASELINE, WATCHED, SOON = 120, 14, 5  # nights before a step and after it
+NIGHTS_OF_YEAR = 365
 
 
 def nights_to_detection(rule: Rule, noise: Noise, size: float, seeds: Iterable[tuple[int, ...]]) -> list[int | None]:

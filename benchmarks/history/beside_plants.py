@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.metrics import Floats
-from benchmarks.detection import first_alarm
+from benchmarks.detection import NIGHTS_OF_YEAR, first_alarm
 from benchmarks.detector import Rule
 from benchmarks.history.beside_pairs import CHANGED, SAME, Truth, read_truths
 from benchmarks.history.planted_engine import CHANGES, PLACEBO
 from benchmarks.history.plants import BEFORE, NIGHTS_FILE, PAIRS_FILE, PLANTS
 from benchmarks.table import Table, as_markdown
 
-DAYS_OF_YEAR = 365  # a night a day
 CLASSES = ((0.0, 4.0), (4.0, 7.5), (7.5, 15.0), (15.0, np.inf))  # percents of a change, around 3, 5, 10 and 20
 SOON = (1, 3, PLANTS)  # nights
 
@@ -94,7 +93,7 @@ def night_of_alarm(rule: Rule, nights: Sequence[Value], change: str) -> int | No
 def false_alarms(rule: Rule, each: Iterable[Sequence[Value]]) -> str:
     """Alarms a series-year in the nights without a change."""
     quiet = [_values([one for one in nights if one.planted == PLACEBO]) for nights in each]
-    return f"{sum(len(rule(values)) for values in quiet) / sum(map(len, quiet)) * DAYS_OF_YEAR:.2f}"
+    return f"{sum(len(rule(values)) for values in quiet) / sum(map(len, quiet)) * NIGHTS_OF_YEAR:.2f}"
 
 
 def _values(nights: Sequence[Value]) -> Floats:

@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.detection import found, head_of, nights_to_detection
+from benchmarks.detection import NIGHTS_OF_YEAR, found, head_of, nights_to_detection
 from benchmarks.detector import Rule
 from benchmarks.history.beside_pairs import pairs_section
 from benchmarks.history.beside_plants import plants_section
@@ -18,7 +18,6 @@ SEED = 27_11_2026
 NIGHTS, DRAWS = 200, 10  # resampled A/A nights of a series, and how often
 STEPS = 10  # of each size in each series
 SIZES = (-0.03, -0.05, -0.1, -0.2)
-NIGHTS_OF_YEAR = 365
 
 
 def judged_history(rules: Mapping[str, Rule], history: Path = HISTORY) -> str:
