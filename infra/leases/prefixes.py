@@ -7,9 +7,14 @@ from infra.clouds.cloud import Cloud
 from infra.ledger.lease import Lease
 
 
+def prefix_in(name: str) -> str:
+    """The prefix in a name of ours; it has no hyphen."""
+    return name.partition("-")[0]
+
+
 def prefix_of(lease: Lease, usual: str) -> str:
-    """The prefix in the name of a lease's machine, which has no hyphen; the usual one where no name was chosen yet."""
-    return lease.name.partition("-")[0] if lease.name else usual
+    """The prefix in the name of a lease's machine; the usual one where no name was chosen yet."""
+    return prefix_in(lease.name) if lease.name else usual
 
 
 def for_lease(cloud: Cloud, lease: Lease) -> Cloud:

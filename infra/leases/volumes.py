@@ -25,6 +25,7 @@ from bench.machine.names import VolumeName, used_tag
 from infra.clock import Clock, poll
 from infra.clouds.abilities import Volume, VolumeCloud
 from infra.clouds.cloud import LOOKS_FOR_NEW, Cloud, Leftover, answer_or, look_every_s, time_at
+from infra.leases.prefixes import prefix_in
 from infra.ledger.volumes import RecordedVolume, VolumeBook
 from infra.reporting import Say
 
@@ -100,7 +101,7 @@ def _recall(context: VolumeContext, wanted: VolumeRequest) -> bool:
 
 def is_of_prefix(cloud: Cloud, one: RecordedVolume) -> bool:
     """Whether a volume has the prefix whose volumes this cloud lists; only then its absence means that it is gone."""
-    return one.name.partition("-")[0] == cloud.prefix
+    return prefix_in(one.name) == cloud.prefix
 
 
 def is_of_account(cloud: VolumeCloud, one: RecordedVolume) -> bool:
@@ -109,7 +110,7 @@ def is_of_account(cloud: VolumeCloud, one: RecordedVolume) -> bool:
 
 
 def _is_alike(one: RecordedVolume, wanted: VolumeRequest) -> bool:
-    name = VolumeName.parse(one.name, one.name.partition("-")[0])
+    name = VolumeName.parse(one.name, prefix_in(one.name))
     return name is not None and (name.content, name.region) == (wanted.content, wanted.region)
 
 

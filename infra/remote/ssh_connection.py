@@ -44,6 +44,8 @@ KEEPALIVE_S = 10  # routers drop a connection that is silent for minutes; a miss
 UNANSWERED_MS = 45_000  # TCP closes a connection whose peer acknowledges nothing for so long
 CHUNK = 1 << 16
 MOST_OUTPUT_BYTES = 64 << 20  # of a command; a machine may send for ever
+# What paramiko says of a login that a lost connection or a busy host left without an answer.
+LOGIN_UNANSWERED = ("saw EOF", "timeout")
 NO_STATUS = -1  # paramiko's value for a channel that was closed before its command ended
 
 # Its threads log whole tracebacks of errors that we catch.
@@ -201,10 +203,6 @@ def known_name(address: str, port: int) -> str:
     return address if port == SSH_PORT else f"[{address}]:{port}"
 
 
-# What paramiko says of a login that a lost connection or a busy host left without an answer.
-_UNANSWERED = ("saw EOF", "timeout")
-
-
 def _open(connection: fabric.Connection, access: Access, timeout_s: float) -> None:
     try:
         connection.open()
@@ -215,7 +213,7 @@ def _open(connection: fabric.Connection, access: Access, timeout_s: float) -> No
             "change the known key"
         ) from error
     except AuthenticationException as error:
-        if any(unanswered in str(error) for unanswered in _UNANSWERED):
+        if any(unanswered in str(error) for unanswered in LOGIN_UNANSWERED):
             raise UnreachableHostError(f"{access} did not answer the login: {error}") from error
         raise LoginRefusedError(
             f"{access} refused the key {access.private_key}: add its public part to ~/.ssh/authorized_keys there"
