@@ -13,7 +13,32 @@ from bench.catalog.rows import CatalogModel, Gpu
 
 GIB = 1 << 30
 RESERVED_GIB = 2.0  # a GPU: activations, graphs, context
-_WINDOW = re.compile(r"(?:chunked )?(?P<tokens>\d+) on (?P<layers>\d+)/(?P<of>\d+) layers")
+_WINDOW = re.compile(r"(?P<chunked>chunked )?(?P<tokens>\d+) on (?P<layers>\d+)/(?P<of>\d+) layers")
+# A chunk begins empty, so its mean over contexts that pass its end is less than at their mean: never below sqrt(2) - 1
+# of its length, if the contexts are evenly spread.
+_LEAST_OF_CHUNK = 0.414
+
+
+@dataclass(frozen=True)
+class _Layers:
+    """A share of a model's layers, and how far back their attention looks: a window slides, a chunk begins empty."""
+
+    share: float
+    limit: float = math.inf  # tokens of the window or of the chunk
+    is_chunked: bool = False
+
+    def attended(self, context: float) -> float:
+        """Tokens that one at this mean context attends to, at least."""
+        if self.is_chunked:
+            return min(context % self.limit, _LEAST_OF_CHUNK * self.limit)
+        return min(context, self.limit)
+
+    def causal_pairs(self, tokens: float) -> float:
+        """Pairs of a token and one that it attends to: half a square, one for each chunk, or a band of the window."""
+        if self.is_chunked:
+            chunks, rest = divmod(tokens, self.limit)
+            return (chunks * self.limit**2 + rest**2) / 2
+        return tokens**2 / 2 if tokens <= self.limit else self.limit * tokens - self.limit**2 / 2
 
 
 @dataclass(frozen=True)
@@ -24,6 +49,7 @@ class Group:
     count: int
     precision: str  # of the weights
     kv_bytes: float = 2.0  # of one KV element
+    stages: int = 1  # of a pipeline over them, each with its own layers
 
     @property
     def weight_bytes(self) -> float:
@@ -64,8 +90,8 @@ def expert_bytes(model: CatalogModel, precision: str) -> float:
 
 
 def kv_elements(model: CatalogModel, context: float) -> float:
-    """KV elements that one sequence of this many tokens holds, windows counted."""
-    return model.kv_elems_per_token * sum(share * min(context, limit) for share, limit in _spans(model))
+    """KV elements that one sequence of this many tokens holds at least, windows and chunks counted."""
+    return model.kv_elems_per_token * sum(part.share * part.attended(context) for part in _layers(model))
 
 
 def kv_read_bytes(model: CatalogModel, group: Group, context: float) -> float:
@@ -79,8 +105,9 @@ def kv_read_bytes(model: CatalogModel, group: Group, context: float) -> float:
 
 
 def kv_copies(model: CatalogModel, group: Group) -> float:
-    """How often a group holds the KV of a sequence: heads cannot be cut, and a latent belongs to all of them."""
-    return group.count if model.mla_kv_lora else max(1.0, group.count / model.n_kv_heads)
+    """How often a group holds the KV of a sequence: heads cannot be cut, and a latent is of all GPUs of a stage."""
+    tensor = group.count / group.stages
+    return tensor if model.mla_kv_lora else max(1.0, tensor / model.n_kv_heads)
 
 
 def experts_touched(model: CatalogModel, batch: int) -> float:
@@ -110,12 +137,12 @@ def decode_step_bytes(model: CatalogModel, group: Group, batch: int, context: fl
 
 
 def decode_flops(model: CatalogModel, context: float) -> float:
-    """Operations of one output token at this context; a window or a sparse pick is all that is attended to."""
+    """Operations of one output token at this context; a window, a chunk or a sparse pick is all that is attended to."""
     if model.mla_kv_lora:
         width = 2 * model.n_heads * (2 * model.mla_kv_lora + (model.mla_rope or 0))
     else:
         width = 4 * model.n_heads * model.head_dim
-    attended = sum(share * min(context, limit) for share, limit in _attended(model))
+    attended = sum(part.share * part.attended(context) for part in _attending(model))
     return 2 * model.params_active_matmul + model.layers * width * attended
 
 
@@ -130,7 +157,7 @@ def prefill_flops(model: CatalogModel, tokens: float) -> float:
     width: float = model.head_dim
     if model.mla_kv_lora:
         width = ((model.mla_nope or 0) + (model.mla_rope or 0) + (model.mla_v or 0)) / 2
-    pairs = sum(share * _causal_pairs(tokens, limit) for share, limit in _attended(model))
+    pairs = sum(part.share * part.causal_pairs(tokens) for part in _attending(model))
     return least_flops(model) * tokens + 2 * head + 4 * model.layers * model.n_heads * width * pairs
 
 
@@ -166,19 +193,13 @@ def _has_small_experts(model: CatalogModel, precision: str) -> bool:
     return bool(model.moe_layers) and precision in ("mxfp4", "int4")
 
 
-def _spans(model: CatalogModel) -> tuple[tuple[float, float], ...]:
-    """Shares of the layers, each with the tokens that they hold at most."""
+def _layers(model: CatalogModel) -> tuple[_Layers, ...]:
     window = _WINDOW.fullmatch(model.attn_window or "")
     if window is None:
-        return ((1.0, math.inf),)
+        return (_Layers(1.0),)
     share = int(window["layers"]) / int(window["of"])
-    return ((share, float(window["tokens"])), (1 - share, math.inf))
+    return (_Layers(share, float(window["tokens"]), window["chunked"] is not None), _Layers(1 - share))
 
 
-def _attended(model: CatalogModel) -> tuple[tuple[float, float], ...]:
-    return ((1.0, float(model.sparse_top_k)),) if model.sparse_top_k else _spans(model)
-
-
-def _causal_pairs(tokens: float, limit: float) -> float:
-    """Pairs of a token and one that it attends to: half the square, or a band of the window's width."""
-    return tokens**2 / 2 if tokens <= limit else limit * tokens - limit**2 / 2
+def _attending(model: CatalogModel) -> tuple[_Layers, ...]:
+    return (_Layers(1.0, float(model.sparse_top_k)),) if model.sparse_top_k else _layers(model)

@@ -25,7 +25,7 @@ def replica_of(
     flags = parse_flags(engine.flags)
     kv_bytes = 1.0 if flags.get("--kv-cache-dtype", "").startswith("fp8") else 2.0
     sizes = parallel_sizes(flags)
-    return known, Group(gpu, sizes.tp_size * sizes.pp_size, model.precision, kv_bytes)
+    return known, Group(gpu, sizes.tp_size * sizes.pp_size, model.precision, kv_bytes, sizes.pp_size)
 
 
 def weights_bytes(model: Model, engine: Engine, catalog: Catalog) -> float | None:

@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bench.catalog.precisions import WEIGHT_BYTES
 from bench.physics import (
@@ -112,6 +115,30 @@ def test_layers_with_a_window_attend_to_no_more_than_it() -> None:
     assert saved == pytest.approx(attention * (1000 - 128) ** 2 / 2 / 2)
 
 
+def test_a_chunk_begins_anew_where_a_window_slides() -> None:
+    chunked = MODELS["Llama-4-Scout-17B-16E"]
+    whole = replace(chunked, attn_window=None)
+    attention = chunked.layers * 4 * chunked.n_heads * chunked.head_dim
+
+    assert kv_elements(chunked, 1000) == kv_elements(whole, 1000)
+    # 64 tokens after the end of a chunk, 36 of 48 layers hold these 64.
+    assert kv_elements(chunked, 8256) == (0.75 * 64 + 0.25 * 8256) * chunked.kv_elems_per_token
+    assert decode_flops(whole, 8256) - decode_flops(chunked, 8256) == pytest.approx(attention * 0.75 * 8192)
+    pairs = sum(at % 8192 + 1 for at in range(20_000))
+    saved = prefill_flops(whole, 20_000) - prefill_flops(chunked, 20_000)
+    assert saved == pytest.approx(attention * 0.75 * (20_000 * 20_001 / 2 - pairs), rel=1e-3)
+
+
+@given(st.integers(0, 40_000), st.integers(1, 40_000))
+def test_no_evenly_spread_contexts_attend_to_less_of_their_chunks_than_the_bound(least: int, width: int) -> None:
+    chunked = replace(MODELS["Llama-4-Scout-17B-16E"], attn_window="chunked 8192 on 48/48 layers")
+    contexts = np.arange(least, least + width)
+
+    bound = kv_elements(chunked, float(contexts.mean())) / chunked.kv_elems_per_token
+
+    assert bound <= (contexts % 8192).mean() + 1
+
+
 @pytest.mark.parametrize(("kv_bytes", "context"), [(2.0, 2304), (1.0, 2633)])
 def test_sparse_attention_reads_less_than_all_from_a_context_on(kv_bytes: float, context: int) -> None:
     sparse = MODELS["DeepSeek-V3.2"]
@@ -137,6 +164,13 @@ def test_sparse_attention_reads_less_than_all_from_a_context_on(kv_bytes: float,
 )
 def test_a_head_is_held_by_each_gpu_that_cannot_have_less(model: str, tp: int, copies: float) -> None:
     assert kv_copies(MODELS[model], _group("MI300X", "fp8", tp)) == copies
+
+
+def test_a_pipeline_holds_no_second_copy_since_each_stage_has_layers_of_its_own() -> None:
+    cut = replace(_group("MI300X", "fp8", 16), stages=2)
+
+    assert kv_copies(MODELS["Llama-3.1-70B"], cut) == 1
+    assert kv_copies(MODELS["DeepSeek-V3/R1"], cut) == 8
 
 
 def test_latent_attention_holds_one_latent_a_token_and_layer() -> None:
