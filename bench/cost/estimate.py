@@ -15,7 +15,7 @@ from bench.cost.replica import replica_of, weights_bytes
 from bench.physics import Group, least_step_s, least_ttft_s
 from bench.plan import model_loads
 from bench.record import PlannedRun
-from bench.search.search import longest_course
+from bench.search.search import loads_of
 from bench.suite.control import Control
 from bench.suite.scenario import Scenario
 from bench.suite.suite import Suite
@@ -210,11 +210,12 @@ def _loads(suite: Suite, runs: Sequence[PlannedRun], site: HostPlan, catalog: Ca
     scenarios = {run.scenario.name: run.scenario for run in runs}
     stages = []
     for name in (entry.name for entry in suite.scenarios if entry.name in counts):
-        entry = suite.search_of(name)
-        course = [scenarios[name]] if entry is None else longest_course(entry, scenarios[name])
+        course = loads_of(suite, scenarios[name])
         loads = [_load_s(suite, one, site, catalog) for one in course]
         count, spent = counts[name] * len(course), counts[name] * sum(seconds for seconds, _basis, _known in loads)
-        basis, is_known = (loads[0][1], loads[0][2]) if entry is None else (f"at most {len(course)} probes", False)
+        _seconds, basis, is_known = loads[0]
+        if suite.search_of(name) is not None:
+            basis, is_known = f"at most {len(course)} probes", False
         stages.append(Stage(MEASURE, spent, spent, basis, name, count, is_known))
     stages += _added(suite, stages)
     count = sum(stage.runs for stage in stages if stage.name == MEASURE)

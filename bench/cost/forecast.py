@@ -14,7 +14,9 @@ from bench.cost.replica import model_bytes
 from bench.engines.by_name import ENGINES
 from bench.machine_nights import budget_of
 from bench.record import NightRecord
+from bench.search.search import loads_of
 from bench.suite.suite import Suite
+from bench.suite.workload import Workload
 
 OF_CLIENT = ("calibrate", MEASURE, "keep")  # the stages of a night on a server that already runs
 
@@ -156,14 +158,21 @@ def _doubts_of_endpoint(night: NightRecord) -> Iterator[str]:
     known = night.suite.endpoint
     if known is None or known.usd_per_mtok_input is None or known.usd_per_mtok_output is None:
         return
-    works = [run.scenario.workload for run in night.runs]
-    tokens_in = sum(work.total_count * work.isl for work in works)
+    works = [load.workload for run in night.runs for load in loads_of(night.suite, run.scenario)]
+    tokens_in = sum(map(_prompt_tokens, works))
     tokens_out = sum(work.total_count * work.osl for work in works)
     usd = (tokens_in * known.usd_per_mtok_input + tokens_out * known.usd_per_mtok_output) / 1e6
     yield (
-        f"the endpoint charges about {usd:.2f} USD at the suite's prices, for {tokens_in:,} tokens of prompts "
-        f"and at most {tokens_out:,} of answers"
+        f"the endpoint charges at most {usd:.2f} USD at the suite's prices, for {tokens_in:,} tokens of prompts "
+        f"and {tokens_out:,} of answers"
     )
+
+
+def _prompt_tokens(work: Workload) -> int:
+    """Tokens of all prompts of a load, as far as known: each turn repeats the turns before it and their answers."""
+    turns = work.prompts.turns or 1
+    of_conversation = work.isl * turns * (turns + 1) // 2 + work.osl * turns * (turns - 1) // 2
+    return work.total_count * of_conversation // turns
 
 
 def _doubts_of_own_host(suite: Suite) -> Iterator[str]:

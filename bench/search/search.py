@@ -10,7 +10,7 @@ from bench.suite.load_search import closed_load
 from bench.suite.scenario import Scenario
 from bench.suite.search import Goodput, Saturation
 from bench.suite.slo import Slo
-from bench.suite.suite import ScenarioEntry
+from bench.suite.suite import ScenarioEntry, Suite
 
 
 class ProbeStatus(StoredValue):
@@ -176,6 +176,12 @@ def longest_course(entry: ScenarioEntry, first: Scenario) -> list[Scenario]:
         following = next_probe(entry, slo, first, probes)
     missing = (0 if search is None else search.probes_max) - len(course)
     return course + [course[-1]] * missing
+
+
+def loads_of(suite: Suite, scenario: Scenario) -> list[Scenario]:
+    """The loads of one run in a plan: the scenario alone, or each probe of the longest course of its search."""
+    entry = suite.search_of(scenario.name)
+    return [scenario] if entry is None else longest_course(entry, scenario)
 
 
 def _expected(scenario: Scenario, *, is_within: bool) -> Probe:

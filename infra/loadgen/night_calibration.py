@@ -10,8 +10,7 @@ from bench.client_error.envelope import night_cells
 from bench.errors import CalibrationError
 from bench.loadgen.drivers.target import ClientHost
 from bench.record import CalibratedLoad, Calibration, NightRecord
-from bench.search.search import longest_course
-from bench.suite.scenario import Scenario
+from bench.search.search import loads_of
 from infra.hardware.host_facts import read_host
 from infra.loadgen.calibration import calibrate, table_of
 from infra.reporting import Say
@@ -29,7 +28,7 @@ def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say, *host
     else the former table is renamed to its id.
     """
     runs = [run.scenario for run in night.runs if run.scenario.workload.driver == "meter"]
-    scenarios = [probe for run in runs for probe in _with_probes(night, run)]
+    scenarios = [probe for run in runs for probe in loads_of(night.suite, run)]
     if not scenarios:
         return Calibration(reason="no run of this night is driven by the meter")
     path = store.calibration_file(data, night.night, night.suite.machine.name)
@@ -47,12 +46,6 @@ def calibrate_night(data: Path, night: NightRecord, cache: Path, say: Say, *host
         path.rename(path.with_name(f"{path.stem}-{found.calibration_id}.json"))
     store.write_json(path, table)
     return facts_of(table, store.sha256(path))
-
-
-def _with_probes(night: NightRecord, first: Scenario) -> list[Scenario]:
-    """A scenario and, if it is the first probe of a search, those that may follow."""
-    entry = night.suite.search_of(first.name)
-    return [first] if entry is None else longest_course(entry, first)
 
 
 def facts_of(table: CalibrationTable, file_sha256: str) -> Calibration:

@@ -1,14 +1,17 @@
 """What a night is expected to take: worked out by hand beside the code, and held against what was published."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from bench.cost.estimate import ADDED, MEASURE, PROFILE, Estimate, HostPlan, estimate_night, estimate_prepare, request_s
+from bench.cost.forecast import forecast_endpoint
 from bench.cost.memory import fits_of, tightest
 from bench.physics import Group
 from bench.plan import plan_runs
+from bench.record import NightRecord
 from bench.suite.parse import parse_suite
 from bench.suite.quality import Profile
 from bench.suite.suite import Suite
@@ -179,6 +182,55 @@ def test_the_whole_suite_fits_the_memory_that_its_engine_may_take() -> None:
     assert fit is not None
     assert fit.fits
     assert fit.room_gib == pytest.approx(191.98 * 0.9 - 2)
+
+
+def test_the_stages_of_a_pipeline_share_the_cache_and_hold_no_copies_of_it() -> None:
+    def needed_gib(flags: tuple[str, ...]) -> float:
+        suite = SUITE.model_copy(update={"engine": SUITE.engine.model_copy(update={"flags": flags})})
+        fit = tightest(fits_of(suite, plan_runs(suite), CATALOG.size("digitalocean", "gpu-mi300x8-1536gb"), CATALOG))
+        assert fit is not None
+        return fit.needed_gib
+
+    one = needed_gib(("--tensor-parallel-size", "8"))
+    assert needed_gib(("--tensor-parallel-size", "8", "--pipeline-parallel-size", "2")) == one
+
+
+@pytest.mark.parametrize(
+    ("load", "tokens_in", "tokens_out"),
+    [
+        ("[[scenarios]]\nconcurrency = 1\nrequest_count = 8", 8 * 100, 8 * 10),
+        # The third turn of a conversation repeats two questions and two answers.
+        (
+            '[[scenarios]]\nconcurrency = 1\nrequest_count = 6\nprompts = { kind = "multi-turn", turns = 3 }',
+            2 * (100 + 210 + 320),
+            6 * 10,
+        ),
+        # Of each level, ten requests for each in flight and one more before them.
+        ("[[sweeps]]\nlevels = [1, 2, 4]\nprobes_max = 3", 77 * 100, 77 * 10),
+    ],
+)
+def test_the_price_of_an_endpoint_is_of_every_probe_and_every_turn(load: str, tokens_in: int, tokens_out: int) -> None:
+    text = (
+        'name = "s"\nrepeats = 1\n[model]\nname = "small"\nsource = "generated:small"\n[engine]\n'
+        'version = "0.32.0"\nmax_model_len = 2048\n[endpoint]\nusd_per_mtok_input = 100.0\n'
+        f'usd_per_mtok_output = 2000.0\n{load}\nname = "chat"\nisl = 100\nosl = 10\n'
+    )
+    suite = parse_suite(text, "s.toml")
+    night = NightRecord(
+        night="n",
+        target="https://example.com",
+        started_at=datetime(2026, 11, 28, tzinfo=UTC),
+        suite=suite,
+        suite_sha256="0" * 64,
+        seed=suite.seed,
+        runs=plan_runs(suite),
+    )
+
+    (doubt,) = forecast_endpoint(night, CATALOG).doubts
+
+    usd = (100 * tokens_in + 2000 * tokens_out) / 1e6
+    assert f"{usd:.2f} USD" in doubt
+    assert f"{tokens_in:,} tokens of prompts and {tokens_out:,} of answers" in doubt
 
 
 def test_a_memory_share_that_is_no_number_is_left_to_the_engine_to_refuse() -> None:
