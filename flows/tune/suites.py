@@ -1,6 +1,7 @@
 """The suites of a search for flags: each night extends the suite with one scenario and a variant for each candidate."""
 
 import hashlib
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ def write_night_suite(data: Path, search: Tuning, step: Step, rounds: int) -> Pa
     variants = [_variant(name, search.candidate(one)) for name, one in zip(names, step.candidates, strict=True)]
     suite = Path(search.suite)
     raw = SuiteSource((_extending(suite), *read_source(suite).files)).raw
-    scenario = next(one for one in raw["scenarios"] if one["name"] == search.scenario)
+    scenario = next(one for one in raw["scenarios"] if _is_of(search.scenario, one["name"]))
     own = {key: value for key, value in scenario.items() if key not in NOT_OF_A_NIGHT}
     text = "\n".join(
         [
@@ -107,18 +108,30 @@ def _entry(parsed: Suite, tune: Tune, suite: Path) -> ScenarioEntry:
         raise SuiteError(f"{suite}: tune.scenario names {name!r}, which is none of [[scenarios]]: it has {known}")
     if len(parsed.models) > 1 or len(parsed.machines) > 1:
         raise SuiteError(f"{suite}: a search for flags runs one model on one machine: give it a suite of its own")
-    entry = next(one for one in parsed.scenarios if one.base_name == name)
+    entry = next(one for one in parsed.scenarios if _is_of(one.base_name, name))
     if entry.is_offline or entry.command is not None:
         raise SuiteError(f"{suite}: scenario {name!r} has no requests to send fewer of: tune one with request_count")
     return entry
 
 
+def _is_of(base_name: str, written: str) -> bool:
+    """Whether a scenario has this name in the file, where the names of its model and machine do not stand behind it."""
+    return f"{base_name}@".startswith(f"{written}@")
+
+
 def _first_count(parsed: Suite, tune: Tune, entry: ScenarioEntry, candidates: int, suite: Path) -> int:
-    """The requests of a run in the first round, enough to fill each slot as `quality` asks."""
-    least = max(1, round((entry.concurrency or 1) * parsed.quality.min_requests_per_slot))
+    """The requests of a run in the first round, enough to fill each slot as `quality` asks, in whole conversations."""
+    slots, turns = entry.concurrency or 1, entry.prompts.turns or 1
+    least = max(round(slots * parsed.quality.min_requests_per_slot), slots * turns)
     if tune.request_count is None:
         rounds = len(sizes(candidates, tune.keep))
-        return min(max(entry.request_count // int(tune.keep**rounds), least), entry.request_count)
+        wanted = max(entry.request_count // int(tune.keep**rounds), least)
+        return min(math.ceil(wanted / turns) * turns, entry.request_count)
+    if tune.request_count % turns:
+        raise SuiteError(
+            f"{suite}: tune.request_count is {tune.request_count}, and each conversation of the scenario has {turns} "
+            "turns: give a multiple of them"
+        )
     if tune.request_count > entry.request_count:
         raise SuiteError(
             f"{suite}: tune.request_count is {tune.request_count}, and the scenario itself sends "

@@ -10,8 +10,10 @@ from typer.testing import CliRunner, Result
 
 from bench.errors import SuiteError, UsageError
 from bench.record import NightRecord
+from bench.search.halving import next_step
 from flows.cli import app
-from flows.tune.suites import new_search
+from flows.tune.suites import new_search, write_night_suite
+from infra.loadgen.suite_file import read_suite
 from infra.settings import Settings
 from infra.storage import store
 from tests.flows.test_bisect_nights import SUITE
@@ -164,6 +166,10 @@ def test_where_no_candidate_keeps_the_slo_a_sentence_says_so(tmp_path: Path, mac
         ('flags = { "--a" = [1] }\nscenario = "other"', "names 'other', which is none of .* it has chat"),
         ('flags = { "--a" = [1] }\nrequest_count = 500', "the scenario itself sends 400"),
         ('flags = { "--a" = [1] }\nrequest_count = 20', "every short run would be in doubt"),
+        (
+            'flags = { "--a" = [1] }\nrequest_count = 201\n[scenarios.prompts]\nkind = "multi-turn"\nturns = 2',
+            "each conversation of the scenario has 2 turns: give a multiple of them",
+        ),
     ],
 )
 def test_a_search_that_cannot_be_made_is_refused_with_a_sentence(tmp_path: Path, keys: str, why: str) -> None:
@@ -171,6 +177,32 @@ def test_a_search_that_cannot_be_made_is_refused_with_a_sentence(tmp_path: Path,
 
     with pytest.raises(SuiteError, match=why):
         new_search(tmp_path / "suite.toml", "local")
+
+
+@pytest.mark.parametrize(
+    ("keys", "name", "first_count"),
+    [
+        ('[[machines]]\nname = "here"\nkind = "local"', "chat@here", 100),
+        ('[[models]]\nname = "other"\nsource = "generated:tiny"', "chat@other", 100),
+        ('[scenarios.prompts]\nkind = "multi-turn"\nturns = 8', "chat", 104),  # 400 requests, halved twice
+    ],
+)
+def test_a_scenario_is_measured_as_the_suite_names_and_counts_it(
+    tmp_path: Path, keys: str, name: str, first_count: int
+) -> None:
+    written = SUITE.replace("warmup_count = 2", "warmup_count = 8")
+    if "[[models]]" in keys:
+        written = written.replace('[model]\nname = "tiny"\nsource = "generated:tiny"\n', "")
+    flags = '[tune]\nflags = { "--a" = [1, 2] }'
+    (tmp_path / "suite.toml").write_text(f"{written}\n{keys}\n{flags}\n")
+
+    search, tune = new_search(tmp_path / "suite.toml", "local")
+    night = write_night_suite(tmp_path / "data", search, next_step(search), tune.rounds)
+
+    assert (search.scenario, search.first_count) == (name, first_count)
+    parsed, _ = read_suite(night, is_draft=True)
+    assert {one.name for one in parsed.scenarios} == {f"{name}@{candidate}" for candidate in ("own", "c1", "c2")}
+    assert {one.request_count for one in parsed.scenarios} == {first_count}
 
 
 def test_a_suite_without_the_table_is_refused(tmp_path: Path) -> None:
