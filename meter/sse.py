@@ -150,7 +150,7 @@ def _take_event(answer: Answer, data: bytes) -> tuple[str, int]:
 
 def _take_chunk(answer: Answer, chunk: dict[str, Any]) -> tuple[str, int]:
     choices = chunk["choices"]
-    counted = _count(answer.usage, "completion_tokens") or 0
+    counted = _count(answer.usage, "completion_tokens")
     answer.response_id = answer.response_id or _of_kind(str, chunk.get("id"))
     answer.server_metrics = _of_kind(dict, chunk.get("metrics")) or answer.server_metrics
     answer.usage = _of_kind(dict, chunk.get("usage")) or answer.usage
@@ -162,6 +162,8 @@ def _take_chunk(answer: Answer, chunk: dict[str, Any]) -> tuple[str, int]:
     if answer.tokens_by == "events" and chunk.get("usage") and tokens:
         answer.tokens_by = "usage"
     if answer.tokens_by == "usage":
+        if counted is None:  # the first count is of all tokens until now
+            counted = sum(event.tokens for event in answer.events)
         tokens = max((_count(answer.usage, "completion_tokens") or 0) - counted, 0)
     return kind, tokens
 

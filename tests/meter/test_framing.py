@@ -279,3 +279,13 @@ def test_a_count_of_all_tokens_on_a_last_event_without_text_is_not_counted_again
 
     assert [event.tokens for event in answer.events] == [1, 1, 0, 0]
     assert (answer.tokens_by, answer.finish_reason) == ("events", "length")
+
+
+def test_a_count_of_all_tokens_on_the_last_event_with_text_counts_no_earlier_one_again() -> None:
+    words = [{"choices": [{"index": 0, "text": word, "finish_reason": None}]} for word in (" a", " b", " c")]
+    last = words.pop() | {"usage": USAGE | {"completion_tokens": 3}}
+    events = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in (*words, last))
+
+    answer = read_answer(receive(HEAD + in_chunks(events + b"data: [DONE]\n\n", 400), []))
+
+    assert [event.tokens for event in answer.events] == [1, 1, 1, 0]
