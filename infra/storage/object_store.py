@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from boto3.exceptions import Boto3Error
-from boto3.s3.transfer import TransferConfig
+from boto3.s3.transfer import OSUtils, S3Transfer, TransferConfig
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import SecretStr
 
@@ -74,21 +74,21 @@ class ObjectStore:
         self.put_files(folder, sorted(names, key=lambda name: name == MANIFEST), under)
 
     def _put(self, path: Path, name: str) -> None:
-        size, digest = path.stat().st_size, sha256(path)
+        size = path.stat().st_size
+        digest = _sha256_of_first(size, path)
         if self._has(name, size, digest):
             return
-        transfer = TransferConfig(
+        config = TransferConfig(
             multipart_threshold=PART_BYTES, multipart_chunksize=PART_BYTES, max_concurrency=PARTS_AT_ONCE
         )
         token = cancellation.current()  # the callback runs in threads of the transfer
-        with self._translating_errors(str(path)):
-            self._client.upload_file(
+        with self._translating_errors(str(path)), S3Transfer(self._client, config, _UpTo(size)) as transfer:
+            transfer.upload_file(
                 str(path),
                 self.place.bucket,
                 self._key(name),
-                ExtraArgs={"Metadata": {DIGEST: digest}},
-                Config=transfer,
-                Callback=lambda _sent: token.check(),
+                callback=lambda _sent: token.check(),
+                extra_args={"Metadata": {DIGEST: digest}},
             )
         if not self._has(name, size, digest):
             raise ObjectStoreError(
@@ -174,6 +174,25 @@ class ObjectStore:
 
     def _key(self, name: str) -> str:
         return str(PurePosixPath(self.place.prefix) / name)
+
+
+class _UpTo(OSUtils):  # type: ignore[misc]  # of a library without types
+    """Files for a transfer, each of this size: a server's log grows while it is sent, and its beginning is hashed."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def get_file_size(self, _filename: str) -> int:
+        return self._size
+
+
+def _sha256_of_first(size: int, path: Path) -> str:
+    digest, left = hashlib.sha256(), size
+    with path.open("rb") as source:
+        while part := source.read(min(left, PART_BYTES)):
+            digest.update(part)
+            left -= len(part)
+    return digest.hexdigest()
 
 
 def within(grace_s: float, work: Callable[[], None]) -> str | None:

@@ -1,10 +1,13 @@
 """Run folders go to a bucket and come back, with the real boto3 against moto's server and its faults."""
 
+import hashlib
 import json
 import re
 import shutil
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
@@ -105,6 +108,34 @@ def test_a_second_upload_sends_nothing(bucket: Bucket, data: Path) -> None:
     _upload_runs(bucket, data)
 
     assert bucket.puts() == []
+
+
+def test_a_log_that_its_server_still_writes_is_uploaded_as_far_as_it_is_written(bucket: Bucket, data: Path) -> None:
+    log = data / "runs" / NIGHT / "servers" / "0123456789abcdef-0.log"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("started\n")
+    is_over = threading.Event()
+
+    def serve() -> None:
+        with log.open("a") as server:
+            while not is_over.wait(0.0005):
+                server.write("one more request\n")
+                server.flush()
+
+    with ThreadPoolExecutor() as threads:
+        threads.submit(serve)
+        try:
+            uploads = [_upload_runs(bucket, data) for _ in range(5)]
+        finally:
+            is_over.set()
+
+    assert uploads == [[]] * 5
+    name = f"ours/runs/{NIGHT}/servers/{log.name}"
+    assert bucket.puts().count(name) == 5
+    found = _client(bucket).get_object(Bucket=bucket.name, Key=name)
+    content = found["Body"].read()
+    assert log.read_bytes().startswith(content)
+    assert found["Metadata"] == {"sha256": hashlib.sha256(content).hexdigest()}
 
 
 def test_a_fetched_night_equals_the_uploaded_one(bucket: Bucket, data: Path, tmp_path: Path) -> None:
