@@ -7,14 +7,17 @@ until its address has taken it, so one that cannot be sent tonight is sent by th
 import hashlib
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from bench.errors import LedgerError
 from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction
 from infra.notices.event import Event, Message
+from infra.processes.file_lock import exclusive_lock
+from infra.reporting import Say
 from nights.durable import make_folder
 
 FILE = "events.sqlite"
@@ -77,6 +80,20 @@ class EventBook:
         with self._open() as book:
             found = book.execute("SELECT title FROM events WHERE ended_at IS NULL ORDER BY began_at, key").fetchall()
         return [row["title"] for row in found]
+
+    @contextmanager
+    def sending(self, say: Say) -> Iterator[None]:
+        """Be the only process that sends messages of this book: two at once would send each of them twice."""
+        lock_file = self._path.with_suffix(".lock")
+        with ExitStack() as held:
+            try:
+                make_folder(lock_file.parent)
+                held.enter_context(exclusive_lock(lock_file, say, "sending messages"))
+            except OSError as error:
+                raise LedgerError(
+                    f"{lock_file} cannot be written ({error}), and {REFUSED}: make it writable"
+                ) from error
+            yield
 
     def messages(self) -> list[Message]:
         """The messages that are still to be sent to the addresses of today, oldest first."""

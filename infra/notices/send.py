@@ -15,8 +15,14 @@ PATIENCE_S = 20.0  # for one message; an address that hangs does not delay a nig
 def send_messages(book: EventBook, urls: Sequence[str], say: Say) -> int:
     """Send what is still to be sent, report what was not, and return how many messages were sent.
 
-    An address that fails is not tried again in this call; its messages stay in the book.
+    An address that fails is not tried again in this call; its messages stay in the book. Waits while another process
+    sends them.
     """
+    with book.sending(say):
+        return _send(book, urls, say)
+
+
+def _send(book: EventBook, urls: Sequence[str], say: Say) -> int:
     by_digest, failed, sent = {digest(url): url for url in urls}, set[str](), 0
     for message in book.messages():
         if message.address in failed:

@@ -1,6 +1,8 @@
 """An event is sent once to each address, by real HTTP and SMTP, and stays in the book until it was taken."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -85,6 +87,22 @@ def test_a_message_that_one_address_refuses_is_sent_later_and_not_twice_to_the_o
     assert hook.titles == [STALE.title]
     assert [STALE.title in one for one in mail.mails] == [True]
     assert book.messages() == []
+
+
+def test_two_that_send_at_the_same_time_send_each_message_once(tmp_path: Path, hook: Webhook) -> None:
+    urls, said = [f"json://{hook.url}/"], list[str]()
+    book = EventBook(tmp_path, urls)
+    book.report(STALE)
+
+    with ThreadPoolExecutor() as threads, EventBook(tmp_path, urls).sending(pytest.fail):
+        sending = [threads.submit(send_messages, EventBook(tmp_path, urls), urls, said.append) for _ in range(4)]
+        while len(said) < len(sending):  # each waits for us
+            time.sleep(0.01)
+        assert hook.titles == []
+
+    assert [one.result() for one in sending].count(1) == 1
+    assert hook.titles == [STALE.title]
+    assert "another process is sending messages" in said[0]
 
 
 def test_an_address_that_hangs_costs_its_patience_once_and_the_others_get_theirs(
