@@ -88,7 +88,7 @@ def _watch(rig: Rig, lease: Lease, release: Callable[[], object], *, dies: bool,
                 owner.kill()
                 os.waitid(os.P_PID, owner.pid, os.WEXITED | os.WNOWAIT)
 
-        def is_released() -> bool:
+        def is_released(_attempt: int | None) -> bool:
             with suppress(LeaseError):
                 release()
                 return True

@@ -22,6 +22,9 @@ def reap(
     lease: Annotated[
         str | None, typer.Option(metavar="LEASE", help="Release this lease only, also while it is in use.")
     ] = None,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, help="With --lease: only while its night has made no further attempt to rent.")
+    ] = None,
     everything: Annotated[
         bool,
         typer.Option(
@@ -44,12 +47,16 @@ def reap(
     settings = read_settings()
     if yes and not everything:
         raise UsageError("--yes answers the question of --everything: add --everything, or leave --yes out")
+    if attempt is not None and lease is None:
+        raise UsageError("--attempt is of one lease: add --lease LEASE")
     if lease is not None:
         if in_use or everything:
             more = "--everything" if everything else "--all"
             raise UsageError(f"{more} releases every lease and --lease only one: use one of them")
         with telling_of_lease(settings, ledger_file(settings), lease, console.warn):
-            gone = release_one(settings.data, ledger_file(settings), clouds(settings), lease, say=console.progress)
+            gone = release_one(
+                settings.data, ledger_file(settings), clouds(settings), lease, attempt, say=console.progress
+            )
         console.line(f"released {', '.join(gone)}" if gone else f"no machine of lease {lease} exists")
         return
     if everything:

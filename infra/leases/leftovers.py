@@ -11,7 +11,7 @@ from infra.leases.lease_reports import lacks_report, report_lease
 from infra.leases.ledger_recovery import open_ledger
 from infra.leases.prefixes import for_lease
 from infra.leases.reaper import Reaped, reap
-from infra.leases.release import release_by_name, release_lease
+from infra.leases.release import release_by_name, release_lease, require_attempt
 from infra.ledger.ledger import Ledger
 from infra.ledger.releases import record_release
 from infra.processes import detached
@@ -51,11 +51,18 @@ def release_leftovers(
 
 
 def release_one(
-    data: Path, ledger_file: Path, clouds: Mapping[str, Cloud], lease_id: str, *, say: Say = LOG.error
+    data: Path,
+    ledger_file: Path,
+    clouds: Mapping[str, Cloud],
+    lease_id: str,
+    attempt: int | None = None,
+    *,
+    say: Say = LOG.error,
 ) -> list[str]:
     """Release one lease, also while its night is running, and return the ids of its machines; may be repeated.
 
-    Machines of a lease that the ledger lacks are found by their names. Raises LeaseError where something still exists.
+    Machines of a lease that the ledger lacks are found by their names. Raises LeaseError where something still exists,
+    and LeaseInUseError where an attempt is named and a later one has begun, whose machine is in use.
     """
     book = open_ledger(ledger_file, SystemClock(), say)
     try:
@@ -67,6 +74,8 @@ def release_one(
             f"no token is set for {lease.cloud!r}, the cloud of lease {lease_id}: set it, or the folder of its scripts "
             "(docs/reference/settings.md)"
         )
+    if attempt is not None:
+        require_attempt(lease, attempt)
     cloud = for_lease(clouds[lease.cloud], lease)
     released = release_lease(cloud, book, SystemClock(), lease, say=say)
     report_lease(data, ledger_file, released, say)

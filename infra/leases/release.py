@@ -174,12 +174,16 @@ def release_lease(
 def _same_attempt(ledger: Ledger, lease: Lease) -> Lease:
     """A lease as it is now; raises LeaseInUseError where a later attempt than that of this reading has begun."""
     now = _read_again(ledger, lease)
-    if now.attempt != lease.attempt:
-        raise LeaseInUseError(
-            f"lease {lease.lease_id} is in use: its night makes attempt {now.attempt}, and attempt {lease.attempt} is "
-            "over"
-        )
+    require_attempt(now, lease.attempt)
     return now
+
+
+def require_attempt(lease: Lease, attempt: int) -> None:
+    """Raise LeaseInUseError where a later attempt of a lease than this one has begun: its machine is in use."""
+    if lease.attempt != attempt:
+        raise LeaseInUseError(
+            f"lease {lease.lease_id} is in use: its night makes attempt {lease.attempt}, and attempt {attempt} is over"
+        )
 
 
 def require_account(cloud: Cloud, lease: Lease) -> None:

@@ -3,9 +3,10 @@
     python -m infra.leases.watchdog LEDGER LEASE PID START
 
 It waits until the ledger shows the lease as released. If the process that rented exits before, or the lease expires, it
-runs `nightbench reap --lease LEASE` until the ledger shows it: an exit code proves nothing. Once it has read the lease
-it creates a file, its ready mark, without which nothing is rented. While it waits it imports little and writes nothing.
-It counts the time that passes, suspension included: a step of the wall clock neither delays nor hastens it.
+runs `nightbench reap --lease LEASE --attempt N` until the ledger shows it: an exit code proves nothing. Once it has
+read the lease it creates a file, its ready mark, without which nothing is rented. While it waits it imports little and
+writes nothing. It counts the time that passes, suspension included: a step of the wall clock neither delays nor hastens
+it.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +141,11 @@ def is_watched(data: Path, lease_id: str) -> bool:
     return detached.is_running(pid_file_of(data, lease_id))
 
 
-def watch(watched: WatchedLease, clock: Clock, release: Callable[[], object], say: Say) -> bool:
+def watch(watched: WatchedLease, clock: Clock, release: Callable[[int | None], object], say: Say) -> bool:
     """Return once the ledger shows the lease as released; `release` is called, once it is due, until that is so.
 
-    False: it was not released in a week, after which the watchdog gives up.
+    It gets the number of the attempt that is due, since its night may rent another machine before it begins; None
+    where the ledger cannot be read. False: it was not released in a week, after which the watchdog gives up.
 
     It is due when its owner has exited or it has expired, and until its night rents another machine for it. A ledger
     that cannot be read, or lacks the lease, changes nothing: the deadline last read counts.
@@ -150,11 +153,12 @@ def watch(watched: WatchedLease, clock: Clock, release: Callable[[], object], sa
     deadline = _Deadline(clock)
 
     def released_or_in_use() -> str | None:
+        lease = _read(watched)  # before it is found due: a later attempt would not be
         why = _why_over(watched, deadline)
         if why is None:  # its night has rented again meanwhile, and a release would end that machine
             return IN_USE
         if why != "released":
-            release()
+            release(None if lease is None else lease.attempt)
         return "released" if is_released(watched) else None
 
     outcome: str | None = IN_USE
@@ -203,12 +207,13 @@ class _Lease:
     state: str
     expires_at: datetime
     lasts_s: float | None
+    attempt: int
 
 
 def _read(watched: WatchedLease) -> _Lease | None:
     """The lease in the ledger, None where it cannot be read there."""
-    row = _first(watched, "SELECT state, expires_at, lasts_s FROM leases WHERE lease_id = ?")
-    return None if row is None else _Lease(row[0], datetime.fromisoformat(row[1]), row[2])
+    row = _first(watched, "SELECT state, expires_at, lasts_s, attempt FROM leases WHERE lease_id = ?")
+    return None if row is None else _Lease(row[0], datetime.fromisoformat(row[1]), *row[2:])
 
 
 def _first(watched: WatchedLease, question: str) -> Any:
@@ -236,20 +241,21 @@ class _SinceBoot(SystemClock):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def reap_argv(lease_id: str) -> tuple[str, ...]:
-    """The command line that releases a lease."""
-    return own_program("flows", "reap", "--lease", lease_id)
+def reap_argv(lease_id: str, attempt: int | None) -> tuple[str, ...]:
+    """The command line that releases a lease, or this attempt of it only."""
+    only = () if attempt is None else ("--attempt", str(attempt))
+    return own_program("flows", "reap", "--lease", lease_id, *only)
 
 
-def _release(lease_id: str) -> None:
+def _release(lease_id: str, attempt: int | None) -> None:
     """Release the lease in a process of its own, which is as new as the code on the disk is then."""
     try:
-        subprocess.run(reap_argv(lease_id), env=child_environment(also=NEEDED), cwd=FOLDER, check=False)
+        subprocess.run(reap_argv(lease_id, attempt), env=child_environment(also=NEEDED), cwd=FOLDER, check=False)
     except OSError as error:
         _say(f"lease {lease_id}: `nightbench reap` could not be started: {error}")
 
 
-def guard(watched: WatchedLease, clock: Clock, release: Callable[[], object], say: Say) -> None:
+def guard(watched: WatchedLease, clock: Clock, release: Callable[[int | None], object], say: Say) -> None:
     """Watch a lease to its end, and send a message where it gives up.
 
     What that needs is imported only then, since a watchdog that waits stays small.
@@ -274,7 +280,7 @@ def main(ledger_file: str, lease_id: str, owner_pid: str, owner_start: str) -> N
     if poll(clock, READY_LOOK_S, lambda: _read(watched), READY_S) is not None:
         with contextlib.suppress(OSError):  # then the process that started it ends it, and rents nothing
             ready_mark_of(data, lease_id).touch()
-    guard(watched, clock, lambda: _release(lease_id), _say)
+    guard(watched, clock, partial(_release, lease_id), _say)
     remove_files(data, lease_id)
 
 

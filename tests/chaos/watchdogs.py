@@ -38,10 +38,11 @@ def _started(place: Place) -> list[WatchedLease]:
     return [WatchedLease(place.ledger_file, lease_id, int(pid), start) for lease_id, pid, start in fields]
 
 
-def _release(place: Place, lease_id: str) -> bool:
-    """What `nightbench reap --lease` does, and whether it succeeded."""
+def _release(place: Place, lease_id: str, attempt: int | None) -> bool:
+    """What `nightbench reap --lease --attempt` does, and whether it succeeded."""
     try:
-        leftovers.release_one(place.data, place.ledger_file, clouds_of(place, Settings()), lease_id, say=silent)
+        clouds = clouds_of(place, Settings())
+        leftovers.release_one(place.data, place.ledger_file, clouds, lease_id, attempt, say=silent)
     except NightbenchError as error:
         note(place, "watchdog.log", error)
         return False

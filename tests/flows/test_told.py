@@ -272,7 +272,7 @@ def broken_reap(place: Place) -> None:
 def gives_up(place: Place) -> None:
     place.lease()
     clock = VirtualClock(place.data / "clock")
-    guard(WatchedLease(place.data / "ledger.sqlite", LEASE, *GONE), clock, lambda: None, lambda _line: None)
+    guard(WatchedLease(place.data / "ledger.sqlite", LEASE, *GONE), clock, lambda _attempt: None, lambda _line: None)
 
 
 def hangs(place: Place) -> None:

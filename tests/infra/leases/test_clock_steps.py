@@ -83,7 +83,7 @@ def test_a_lease_expires_by_the_clouds_clock_wherever_the_night_rents_and_its_wa
     taken_s = rig.clock.monotonic()
     released_s: list[float] = []
 
-    def release() -> None:
+    def release(_attempt: int | None) -> None:
         released_s.append(rig.clock.monotonic())
         ledger.mark_released(lease.lease_id)
 

@@ -30,10 +30,12 @@ from infra.leases.watchdog import (
     is_watched,
     log_of,
     pid_file_of,
+    reap_argv,
     start_watchdog,
     watch,
 )
 from infra.leases.watched_ledger import WatchedLedger
+from infra.ledger.lease import LeaseInUseError
 from infra.ledger.ledger import Intent, Ledger
 from infra.ledger.releases import record_release
 from infra.processes import detached
@@ -75,6 +77,7 @@ class Case:
     clock: VirtualClock
     failures: int = 0
     released_s: list[float] = field(default_factory=list)
+    attempts: list[int | None] = field(default_factory=list)  # that the watchdog had released
     said: list[str] = field(default_factory=list)
     owner: tuple[int, str] = field(default_factory=lambda: (os.getpid(), str(start_of(os.getpid()))))
     while_waiting: Callable[[], object] = lambda: None
@@ -83,8 +86,9 @@ class Case:
         expires_at = self.clock.now() + timedelta(seconds=LEASE_S)
         self.ledger.intend("one", Intent("night", "local", 0.0, expires_at, attempt=attempt))
 
-    def release(self) -> int:
+    def release(self, attempt: int | None) -> int:
         """What `nightbench reap` does, and its exit code: 0, whether or not it succeeds."""
+        self.attempts.append(attempt)
         self.released_s.append(self.clock.monotonic())
         self.while_waiting()
         if len(self.released_s) > self.failures:
@@ -198,7 +202,7 @@ def test_a_watchdog_that_gives_up_sends_its_alarm_though_the_ledger_is_corrupt(
 
     with webhook() as hook:
         monkeypatch.setenv("NIGHTBENCH_NOTIFY_URLS", f"json://{hook.url}/")
-        guard(watched, case.clock, lambda: None, case.said.append)
+        guard(watched, case.clock, lambda _attempt: None, case.said.append)
 
     assert hook.titles == ["the watchdog of one gave up after 7 days: STILL BILLED"]
 
@@ -232,6 +236,7 @@ def test_a_further_attempt_moves_the_deadline(case: Case) -> None:
 
     case.watch()
 
+    assert case.attempts == [2]
     assert case.released_s[0] >= 1.5 * LEASE_S + GRACE_S
 
 
@@ -381,6 +386,23 @@ def test_one_lease_is_released_and_another_is_left_alone(tmp_path: Path) -> None
     assert release_one(tmp_path, ledger.path, {"local": cloud}, "one") == ["one"]
     assert [lease.lease_id for lease in ledger.open_leases()] == ["two"]
     assert [found.machine_id for found in cloud.find_ours()] == ["two"]
+
+
+def test_an_attempt_that_its_night_has_given_up_is_not_released_with_the_machine_of_the_next(tmp_path: Path) -> None:
+    """The night rents again between the watchdog's look at its lease and the begin of the release."""
+    ledger, cloud = Ledger(tmp_path / "ledger.sqlite"), LocalCloud(tmp_path / "machines")
+    for attempt in (1, 2):
+        until = datetime.now(UTC) + timedelta(hours=1)
+        ledger.intend("one", Intent("night", "local", 0.0, until, attempt=attempt))
+    ledger.hold("one", "one")
+    cloud.folder("one").mkdir(parents=True)
+
+    with pytest.raises(LeaseInUseError, match="makes attempt 2, and attempt 1 is over"):
+        release_one(tmp_path, ledger.path, {"local": cloud}, "one", 1)
+
+    assert [found.machine_id for found in cloud.find_ours()] == ["one"]
+    assert release_one(tmp_path, ledger.path, {"local": cloud}, "one", 2) == ["one"]
+    assert reap_argv("one", 2)[-4:] == ("--lease", "one", "--attempt", "2")
 
 
 def test_without_a_ledger_one_leases_machines_are_found_by_their_names(rig: Rig) -> None:
