@@ -20,7 +20,7 @@ from bench.trends.bisect import Bisection, Measured, Step, next_step, with_night
 from bench.trends.night_judge import coupling
 from bench.trends.series import Point, Series
 from infra.engines.releases import require_releases
-from infra.leases.lease_reports import night_minutes
+from infra.leases.lease_reports import lease_minutes
 from infra.loadgen.suite_extension import toml_string, write_extension
 from infra.loadgen.suite_file import read_source, read_suite
 from infra.settings import Settings
@@ -200,7 +200,7 @@ def earlier_minutes(data: Path, suite: str, target: str) -> float | None:
     alike: list[float] = []
     for name in reversed(store.nights(data)):
         night = store.read_night(data, name)
-        minutes = night_minutes(data, name) if (night.suite.name, night.target) == (suite, target) else None
+        minutes = lease_minutes(data, name) if (night.suite.name, night.target) == (suite, target) else None
         alike += [] if minutes is None else [minutes]
         if len(alike) == NIGHTS_LIKE_IT:
             break

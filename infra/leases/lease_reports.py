@@ -104,16 +104,6 @@ def usd_elsewhere(data: Path, night: NightRecord, here: Collection[str], now: da
     return usd
 
 
-def night_minutes(data: Path, night: str) -> float | None:
-    """Minutes from the first lease of a night to the last release; None while one is open, or where none was had."""
-    leases = _reports(data, night)
-    began = [lease.rented_at for lease in leases if lease.rented_at is not None]
-    ended = [lease.released_at for lease in leases if lease.released_at is not None]
-    if not began or len(ended) < len(leases):
-        return None
-    return (max(ended) - min(began)).total_seconds() / 60
-
-
 def lease_minutes(data: Path, night: str) -> float | None:
     """Minutes of all leases of a night together, none between two; None while one is open, or where none was had."""
     rented = [lease for lease in _reports(data, night) if lease.rented_at is not None]

@@ -1,10 +1,10 @@
-"""How long the leases of a night lasted, and how long the night did."""
+"""How long the leases of a night lasted."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.record import LeaseReport
-from infra.leases.lease_reports import lease_minutes, night_minutes
+from infra.leases.lease_reports import lease_minutes
 from infra.storage import store
 
 NIGHT = "2026-03-01T010000Z"
@@ -23,13 +23,12 @@ def keep(data: Path, lease_id: str, rented: timedelta | None, released: timedelt
     store.write_json(store.lease_file(data, NIGHT, lease_id), report)
 
 
-def test_the_time_between_two_leases_of_a_resumed_night_is_of_the_night_and_of_no_lease(tmp_path: Path) -> None:
+def test_the_time_between_two_leases_of_a_resumed_night_is_of_no_lease(tmp_path: Path) -> None:
     day, half_an_hour = timedelta(days=1), timedelta(minutes=30)
     keep(tmp_path, "one", timedelta(), half_an_hour)
     keep(tmp_path, "two", day, day + half_an_hour)
     keep(tmp_path, "never-had", None, day)
 
-    assert night_minutes(tmp_path, NIGHT) == 24 * 60 + 30
     assert lease_minutes(tmp_path, NIGHT) == 60
 
 
