@@ -9,6 +9,7 @@ from benchmarks.detection import NIGHTS_OF_YEAR, found, head_of, nights_to_detec
 from benchmarks.detector import Rule
 from benchmarks.history.beside_pairs import pairs_section
 from benchmarks.history.beside_plants import plants_section
+from benchmarks.history.bisections import bisections_section
 from benchmarks.history.resampled import BLOCK, METRICS, Scenario, read_scenarios
 from benchmarks.noise_models import Noise, series
 from benchmarks.table import Table, as_markdown
@@ -21,13 +22,13 @@ SIZES = (-0.03, -0.05, -0.1, -0.2)
 
 
 def judged_history(rules: Mapping[str, Rule], history: Path = HISTORY) -> str:
-    """The sections on resampled nights, neighbouring releases and planted changes, of those that were measured."""
+    """The sections on resampled nights, on pairs of releases, searches and planted changes that were measured."""
     if not history.is_dir():
         return ""
     with TemporaryDirectory() as data:
         scenarios = read_scenarios(Path(data), history, load_history(Path(data), history))
-        beside_pairs = pairs_section(rules, Path(data), history)
-    return _section(rules, scenarios) + beside_pairs + plants_section(rules, history)
+        of_releases = pairs_section(rules, Path(data), history) + bisections_section(Path(data), history)
+    return _section(rules, scenarios) + of_releases + plants_section(rules, history)
 
 
 def _section(rules: Mapping[str, Rule], scenarios: Sequence[Scenario]) -> str:
