@@ -28,8 +28,9 @@ def server_counts(report: LoadReport, deltas: Mapping[str, float] | None) -> Evi
     count = int(good.sum()) + (report.warmup_count or 0)
     served = deltas.get("generation_tokens_total")
     finished = _ended(deltas, "stop", "length")
-    # With its own caching off vLLM still asks the tier behind it.
-    queried = deltas.get("prefix_cache_queries_total") or kv_tier_of(deltas).looked_up
+    # With its own caching off vLLM still asks the tier behind it. Other engines do not count what they look up.
+    looked_up = deltas.get("prefix_cache_queries_total", deltas.get("prompt_tokens_total"))
+    queried = looked_up or kv_tier_of(deltas).looked_up
     # What a prefill server hands over, it computed for the same request: nothing was cached.
     hits = _hits(deltas) if kv_transfer_of(deltas) is None else deltas.get("prefix_cache_hits_total")
     return {
@@ -104,9 +105,8 @@ def planned_hits(report: LoadReport) -> float | None:
 
 
 def _ended(deltas: Mapping[str, float], *reasons: str) -> float | None:
-    if "request_success_total" not in deltas:
-        return None
-    return sum(deltas.get(f"request_success_total.{reason}", 0.0) for reason in reasons)
+    ends = [deltas[name] for reason in reasons if (name := f"request_success_total.{reason}") in deltas]
+    return sum(ends) if ends or "request_success_total" in deltas else None
 
 
 def cached_diff(report: LoadReport, deltas: Mapping[str, float] | None) -> float | None:

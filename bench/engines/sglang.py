@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench import evidence_columns as ev
 from bench.engines import failures, prometheus, start_lines
 from bench.engines.config import parse_flags, whole_number
 from bench.engines.failures import Failure, FailureClass
@@ -113,12 +114,18 @@ SAMPLED = {
     "generation_tokens": "generation_tokens_total",
     "prefix_cache_hits": "prefix_cache_hits_total",
 }
-UNCOUNTED: frozenset[str] = frozenset()
+# Its documented counters are of tokens. `num_requests_total` of newer releases has some aborted requests in it, so it
+# is not held against the client's. How many it aborted or took a slot from is judged where it is counted.
+UNCOUNTED = frozenset(
+    {ev.SERVER_CLIENT_REQUESTS_RATIO, ev.SERVER_CLIENT_REQUESTS_DIFF, ev.SERVER_ERRORS, ev.PREEMPTIONS}
+)
 _NAMES = {
     "num_running_reqs": "num_requests_running",
     "num_queue_reqs": "num_requests_waiting",
     "token_usage": "kv_cache_usage_perc",
     "cached_tokens_total": "prefix_cache_hits_total",
+    "num_aborted_requests_total": "request_success_total.abort",
+    "num_retracted_requests_total": "num_preemptions_total",
 }
 
 

@@ -33,7 +33,7 @@ def search(*values: float) -> Bisection:
     ]
     return Bisection(
         metric=METRICS[0],
-        suite="/home/somebody/suites/history.toml",
+        suite="/somewhere/suites/history.toml",
         target="local",
         candidates=(OLD_ENGINE, NEW_ENGINE),
         measured=tuple(measured),
@@ -58,7 +58,7 @@ def test_a_search_is_listed_beside_what_all_nights_say(tmp_path: Path, loaded: t
     (file,) = export_bisections(tmp_path, loaded[1])
     page = bisections_section(*loaded)
 
-    assert "somebody" not in file.read_text()
+    assert "somewhere" not in file.read_text()
     found = f"{NEW_ENGINE} is the first one that moved {METRICS[0]}; {OLD_ENGINE} is the last one before"
     assert f"| {METRICS[0]} | {OLD_ENGINE} | {NEW_ENGINE} | {found} | 4 | {found} | 10 |" in page
 

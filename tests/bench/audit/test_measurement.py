@@ -1,14 +1,17 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import evidence_columns as ev
 from bench.audit.measurement import evidence, loop_of
 from bench.audit.rules import NIGHT_RULES, NOT_CHECKABLE, Evidence, Rule, Status, judge, verdict
+from bench.engines import prometheus, sglang
 from bench.engines.by_name import ENGINES
 from bench.host_use import Busy
 from bench.loadgen.embeddings import without_tokens
@@ -777,9 +780,34 @@ def test_what_an_engine_does_not_count_is_not_required_of_it() -> None:
 
     lacking = {name: _evidence(_on_engine(tokens_only, name))[NOT_CHECKABLE] for name in ENGINES}
 
-    assert lacking == {"vllm": 5, "sglang": 5, "endpoint": 5, "llama.cpp": 0}
+    assert lacking == {"vllm": 5, "sglang": 1, "endpoint": 5, "llama.cpp": 0}
     assert _statuses(_on_engine(tokens_only, "llama.cpp"))["server_errors"] == "NOT-CHECKABLE"
     assert _evidence(_on_engine(replace(STEADY, deltas=None), "llama.cpp"))[NOT_CHECKABLE] != 0
+
+
+def test_a_run_on_sglang_lacks_no_input_and_what_newer_releases_count_is_judged() -> None:
+    metrics = (Path(__file__).parents[2] / "data" / "sglang" / "metrics.txt").read_text()
+    counted = prometheus.deltas({}, sglang.counters(metrics)).keys() & (STEADY.deltas or {}).keys()
+    documented = {name: moved for name, moved in (STEADY.deltas or {}).items() if name in counted}
+    run = _on_engine(replace(STEADY, deltas=documented), "sglang")
+    newer = {"sglang:num_aborted_requests_total": 3.0, "sglang:num_retracted_requests_total": 2.0}
+    more = sglang.counters("".join(f"{name} {value}\n" for name, value in newer.items()))
+
+    assert _evidence(run)[NOT_CHECKABLE] == 0
+    assert _statuses(run)["server_errors"] == "NOT-CHECKABLE"
+    assert _statuses(run.with_deltas(**more))["server_errors"] == "WARN"
+    assert _statuses(run.with_deltas(**more))["preempted"] == "WARN"
+    assert _statuses(run)["client_server_mismatch_requests"] == "NOT-CHECKABLE"
+
+
+@pytest.mark.parametrize("engine", ["sglang", "llama.cpp"])
+def test_hits_of_an_engine_that_does_not_count_its_lookups_are_a_share_of_the_prompts(engine: str) -> None:
+    deltas = {name: moved for name, moved in (STEADY.deltas or {}).items() if "prefix_cache" not in name}
+    hits = 0.5 * deltas["prompt_tokens_total"]
+    run = _on_engine(replace(STEADY, deltas=deltas | {"prefix_cache_hits_total": hits}), engine)
+
+    assert _evidence(run)[ev.PREFIX_HIT_SHARE] == 0.5
+    assert _statuses(run)["prefix_cache_contamination"] == "FAIL"
 
 
 def test_a_healthy_run_lacks_no_input() -> None:
