@@ -60,7 +60,8 @@ def write_night_suite(data: Path, search: Tuning, step: Step, rounds: int) -> Pa
     variants = [_variant(name, search.candidate(one)) for name, one in zip(names, step.candidates, strict=True)]
     suite = Path(search.suite)
     raw = SuiteSource((_extending(suite), *read_source(suite).files)).raw
-    scenario = next(one for one in raw["scenarios"] if _is_of(search.scenario, one["name"]))
+    alike = (one for one in raw["scenarios"] if _is_of(search.scenario, one["name"]))
+    scenario = max(alike, key=lambda one: len(one["name"]))
     own = {key: value for key, value in scenario.items() if key not in NOT_OF_A_NIGHT}
     text = "\n".join(
         [
@@ -108,7 +109,8 @@ def _entry(parsed: Suite, tune: Tune, suite: Path) -> ScenarioEntry:
         raise SuiteError(f"{suite}: tune.scenario names {name!r}, which is none of [[scenarios]]: it has {known}")
     if len(parsed.models) > 1 or len(parsed.machines) > 1:
         raise SuiteError(f"{suite}: a search for flags runs one model on one machine: give it a suite of its own")
-    entry = next(one for one in parsed.scenarios if _is_of(one.base_name, name))
+    alike = (one for one in parsed.scenarios if _is_of(one.base_name, name))
+    entry = min(alike, key=lambda one: len(one.base_name))  # a name may have an @ of its own
     if entry.is_offline or entry.command is not None:
         raise SuiteError(f"{suite}: scenario {name!r} has no requests to send fewer of: tune one with request_count")
     return entry

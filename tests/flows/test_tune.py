@@ -185,6 +185,7 @@ def test_a_search_that_cannot_be_made_is_refused_with_a_sentence(tmp_path: Path,
         ('[[machines]]\nname = "here"\nkind = "local"', "chat@here", 100),
         ('[[models]]\nname = "other"\nsource = "generated:tiny"', "chat@other", 100),
         ('[scenarios.prompts]\nkind = "multi-turn"\nturns = 8', "chat", 104),  # 400 requests, halved twice
+        ('[[scenarios]]\nname = "chat@x"\nisl = 8\nosl = 8\nconcurrency = 1\nrequest_count = 40', "chat", 100),
     ],
 )
 def test_a_scenario_is_measured_as_the_suite_names_and_counts_it(
@@ -193,7 +194,7 @@ def test_a_scenario_is_measured_as_the_suite_names_and_counts_it(
     written = SUITE.replace("warmup_count = 2", "warmup_count = 8")
     if "[[models]]" in keys:
         written = written.replace('[model]\nname = "tiny"\nsource = "generated:tiny"\n', "")
-    flags = '[tune]\nflags = { "--a" = [1, 2] }'
+    flags = '[tune]\nscenario = "chat"\nflags = { "--a" = [1, 2] }'
     (tmp_path / "suite.toml").write_text(f"{written}\n{keys}\n{flags}\n")
 
     search, tune = new_search(tmp_path / "suite.toml", "local")
