@@ -59,6 +59,10 @@ def known_host_key(file: Path, address: str, port: int, kinds: Sequence[str]) ->
     return f"{found[0]} {known[found[0]].get_base64()}" if known is not None and found else None
 
 
+class LongOutputError(OSError):
+    """A command sent more than it may."""
+
+
 class SshConnection:
     """An open connection to one machine. Not for two threads at once."""
 
@@ -164,7 +168,7 @@ def _chunks(receive: Callable[[int], bytes], most_bytes: int) -> Iterator[bytes]
     while chunk := receive(CHUNK):
         count += len(chunk)
         if count > most_bytes:
-            raise OSError(f"it sent more than {most_bytes:,} bytes")
+            raise LongOutputError(f"it sent more than {most_bytes:,} bytes")
         yield chunk
 
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from bench.errors import TransferError
 from infra.remote.host import JobStatus
 from infra.remote.offered import FORMAT, Splitter, offered_files
+from infra.remote.ssh_connection import LongOutputError
 from infra.remote.ssh_shell import STEP_TIMEOUT_S, SshShell
 from infra.storage.accepted import RUN_LIMITS, Limits
 from infra.storage.store import sha256
@@ -106,7 +107,10 @@ class SshHost(SshShell):
         paths = "".join(f"{PurePosixPath(source) / name}\0" for name in sizes).encode()
         line = self._connected()
         with line.step(f"the download of {source}", total_s):
-            line.execute("xargs -0 -r cat --", paths, splitter.add, most_bytes=sum(sizes.values()))
+            try:
+                line.execute("xargs -0 -r cat --", paths, splitter.add, most_bytes=sum(sizes.values()))
+            except LongOutputError as error:  # a log has grown since it was listed: it is listed and tried again
+                raise TransferError(f"the download of {source} failed on {self.access}: {error}") from error
         there = self._checked("xargs -0 -r cat -- | sha256sum", total_s, stdin=paths)
         if not splitter.is_complete(there.split()[0]):
             raise TransferError(f"size or SHA-256 mismatch after the transfer: {source} on {self.access} and {target}")

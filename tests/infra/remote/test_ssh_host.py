@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+import shutil
 import signal
 import stat
 import threading
@@ -236,10 +237,25 @@ def test_a_file_that_is_longer_than_the_machine_says_is_not_taken(far: Far, tmp_
     liar.chmod(0o755)
     (far.machine.home / "file").write_bytes(bytes(100_000))
 
-    with pytest.raises(RemoteCommandError, match=r"the download of file failed on .*: it sent more than 100,000 bytes"):
-        far.host().get("file", tmp_path / "here")
+    with pytest.raises(TransferError, match=r"the download of file failed on .*: it sent more than 100,000 bytes"):
+        far.host(patience_s=0.0).get("file", tmp_path / "here")
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["machine"]
+
+
+def test_a_log_that_grows_after_it_was_listed_is_listed_again(far: Far, tmp_path: Path) -> None:
+    home = far.machine.home
+    (home / "bin").mkdir()
+    real, growing = shutil.which("xargs"), home / "bin" / "xargs"
+    growing.write_text(
+        f"#!/bin/sh\n[ -e grown ] || {{ echo 'one more line' >> log; touch grown; }}\nexec {real} \"$@\"\n"
+    )
+    growing.chmod(0o755)
+    (home / "log").write_text("started\n")
+
+    far.host().get("log", tmp_path / "here")
+
+    assert (tmp_path / "here").read_text() == "started\none more line\n"
 
 
 def test_a_download_that_is_cut_raises_in_no_other_thread(far: Far, tmp_path: Path) -> None:
