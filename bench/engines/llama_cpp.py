@@ -69,7 +69,11 @@ FAILURES = (
     ),
     FailureClass(
         name="oom_runtime",
-        patterns=(r"failed to allocate compute (?:pp |tg )?buffers", r"cudaMalloc failed: out of memory$"),
+        patterns=(
+            r"failed to allocate compute (?:pp |tg )?buffers",
+            r"cudaMalloc failed: out of memory$",
+            r"(?:CUDA|ROCm) error: out of memory",
+        ),
         remedy="lower --parallel, --batch-size or max_model_len",
         retry="ladder",
         source="llama.cpp issue 20431",

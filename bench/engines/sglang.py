@@ -57,10 +57,14 @@ FAILURES = (
     ),
     FailureClass(
         name="oom_runtime",
-        patterns=(r"(?:HIP|CUDA) out of memory", r"torch\.(?:cuda\.)?OutOfMemoryError"),
+        patterns=(
+            r"(?:HIP|CUDA)(?: error:)? out of memory",
+            r"torch\.(?:cuda\.)?OutOfMemoryError",
+            r"[Oo]ut of memory\. Try to lower your batch size",  # "Decode out of memory happened" is a healthy line
+        ),
         remedy="lower --mem-fraction-static, --cuda-graph-max-bs or --max-running-requests",
         retry="ladder",
-        source="SGLang issues 4330 and 5285",
+        source="SGLang issues 4330, 4602, 5285 and 11581",
     ),
     FailureClass(
         name="gpu_fault",

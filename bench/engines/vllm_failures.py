@@ -60,7 +60,7 @@ FAILURES = (
     ),
     FailureClass(
         name="oom_runtime",
-        patterns=(r"(?:HIP|CUDA) out of memory", r"torch\.(?:cuda\.)?OutOfMemoryError"),
+        patterns=(r"(?:HIP|CUDA)(?: error:)? out of memory", r"torch\.(?:cuda\.)?OutOfMemoryError"),
         remedy="lower max_num_seqs, max_num_batched_tokens or gpu_memory_utilization",
         retry="ladder",
         source="PyTorch's allocator, in public issues of vLLM and ROCm",
@@ -144,7 +144,7 @@ FAILURES = (
     ),
     FailureClass(
         name="killed",
-        patterns=(r"died unexpectedly \(exit code: -9\)", r"Failed core proc\(s\): \{'EngineCore[^']*': -9\}"),
+        patterns=(r"died unexpectedly \(exit code: -9\)", r"Failed core proc\(s\): \{[^}]*'EngineCore[^']*': -9\b"),
         remedy="look in the kernel's log for an OOM kill, and lower --kv-cache-memory-bytes where there is one",
         retry="ladder",
         source=_SEEN,

@@ -1,5 +1,6 @@
 """Read an engine's log, and explain from it and the kernel's log why the engine exited."""
 
+import re
 from pathlib import Path
 
 from bench.engines.failures import Failure
@@ -7,13 +8,14 @@ from bench.engines.module import EngineModule
 from infra.engines.kernel_log import KernelMark, failure_since
 
 TAIL_LINES = 15
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 
 def read_log(log: Path, start: int = 0) -> str:
-    """The log from byte `start` on."""
+    """The log from byte `start` on, without colours: some releases of vLLM write them into files, too."""
     with log.open("rb") as source:
         source.seek(start)
-        return source.read().decode(errors="replace")
+        return _COLOUR.sub("", source.read().decode(errors="replace"))
 
 
 def explain_log(
