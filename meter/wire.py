@@ -225,7 +225,7 @@ class Wire:
     def _open_missing(self, now: int) -> None:
         standing = PaceState(now, self.issued, len(self._connections), len(self._idle), len(self._connecting))
         for _ in range(self.pace.missing(standing)):
-            if self._failed_spare_at == self._due:
+            if self._failed_spare_at == self._due and not self._may_issue():
                 return  # refused before anything needed it; the next request that falls due tries again
             try:
                 sock = open_starting(self.endpoint, self.worker + self._opened)
