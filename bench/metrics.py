@@ -143,10 +143,11 @@ class Requests:
 
     @cached_property
     def window_s(self) -> float:
-        """First send to the last token of the good requests; NaN where none was good."""
-        if not self.is_ok.any():
+        """First send to the last token of the good requests; NaN where none of them has one."""
+        last_s = self.last_token_s[self.is_ok]
+        if np.isnan(last_s).all():
             return float("nan")
-        return float(np.max(self.last_token_s[self.is_ok]) - np.nanmin(self.send_s))
+        return float(np.nanmax(last_s) - np.nanmin(self.send_s))
 
 
 LATENCIES = ("ttft", "tpot", "itl", "itl_event", "e2el")

@@ -76,8 +76,9 @@ def sessions_of(turns: Turns) -> Sessions | None:
         end_s,
         _sums(at, done_s - send_s),
         _sums(at, np.maximum(turns.output_tokens[known], 0)),
-        np.bincount(at, ~turns.is_ok[known]) == 0,
-        np.bincount(at, ~turns.is_measured[known]) == 0,
+        # Also of turns that were never sent, since they could not connect.
+        ~np.isin(ids, turns.session[~turns.is_ok]),
+        ~np.isin(ids, turns.session[~turns.is_measured]),
     )
 
 

@@ -249,3 +249,11 @@ def test_a_percentile_of_a_thousandth_needs_ten_times_the_requests_of_one_of_a_h
 
 def test_the_name_of_a_percentile_has_no_dot() -> None:
     assert [percentile_name(q) for q in (50, 99, 99.9)] == ["p50", "p99", "p999"]
+
+
+def test_a_good_answer_without_a_token_event_leaves_the_window_to_the_others() -> None:
+    requests = requests_of([Answer(0.0, (1.0, 2.0)), Answer(1.0, (2.0, 4.0))])
+    silent = replace(requests, last_token_s=np.array([2.0, np.nan]))
+
+    assert silent.window_s == 2.0
+    assert math.isnan(replace(requests, last_token_s=np.full(2, np.nan)).window_s)

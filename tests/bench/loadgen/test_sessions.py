@@ -38,6 +38,14 @@ def test_a_session_with_a_failed_turn_or_one_of_the_warm_up_does_not_count(colum
     assert found.e2e_s.tolist() == [6.0]
 
 
+def test_a_session_with_a_turn_that_could_not_connect_does_not_count() -> None:
+    never = [True, False, True, True, True]
+    found = sessions_of(turns(send_s=[0.0, np.nan, 2.0, 6.0, 9.0], done_s=[1.0, np.nan, 3.0, 8.0, 9.5], is_ok=never))
+
+    assert found is not None
+    assert found.e2e_s.tolist() == [6.0]
+
+
 def test_the_mean_number_open_counts_until_the_last_session_begins() -> None:
     found = sessions_of(
         turns(session=[0, 1, 2, 3, -1], send_s=[0.0, 0.0, 4.0, 8.0, 9.0], done_s=[4.0, 8.0, 9.0, 9.0, 9.5])
