@@ -39,7 +39,7 @@ class Conversation:
 
 
 def _about(text: str) -> int:
-    return max(1, round(len(text.encode()) / BYTES_PER_TOKEN))
+    return max(1, round(len(text.encode(errors="surrogatepass")) / BYTES_PER_TOKEN))
 
 
 @dataclass(frozen=True, slots=True)

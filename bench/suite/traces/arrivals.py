@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from bench.errors import SuiteError
-from bench.suite.traces.row import TraceRow, json_lines, seconds
+from bench.suite.traces.row import TraceRow, json_lines, rows_of, seconds
 
 COLUMN = "arrival_s"
 
@@ -21,6 +21,6 @@ def read(lines: Iterator[str], where: str) -> Iterator[TraceRow]:
     reader = csv.DictReader(rest)
     if COLUMN not in (reader.fieldnames or ()):
         raise SuiteError(f"{where}:1: the column {COLUMN} is missing")
-    for row in reader:
+    for row in rows_of(reader, where):
         at = f"{where}:{reader.line_num}"
         yield TraceRow(at, seconds(row[COLUMN], COLUMN, at))

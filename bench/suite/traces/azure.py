@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from bench.errors import SuiteError
-from bench.suite.traces.row import TraceRow, tokens
+from bench.suite.traces.row import TraceRow, rows_of, tokens
 
 COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 MICROSECOND_DIGITS = 6  # the traces have seven digits of a second, which Python does not read
@@ -17,7 +17,7 @@ def read(lines: Iterator[str], where: str) -> Iterator[TraceRow]:
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
         raise SuiteError(f"{where}:1: the column {missing[0]} is missing: not an Azure LLM inference trace")
-    for row in reader:
+    for row in rows_of(reader, where):
         at = f"{where}:{reader.line_num}"
         time, context, generated = (row[name] for name in COLUMNS)
         yield TraceRow(at, _epoch_s(time, at), tokens(context, COLUMNS[1], at), tokens(generated, COLUMNS[2], at))

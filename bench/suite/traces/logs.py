@@ -100,7 +100,8 @@ def _text(found: object) -> str:
 
 def _time_s(found: object, at: str) -> float:
     """Seconds of the Unix epoch, from a date in words or from the epoch's seconds, milli-, micro- or nanoseconds."""
-    if isinstance(found, str):
+    # "1712013012345" would be a date, too: of the year 1712.
+    if isinstance(found, str) and not found.strip().replace(".", "", 1).isdigit():
         with suppress(ValueError):
             time = datetime.fromisoformat(found)
             return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
@@ -112,7 +113,7 @@ def _time_s(found: object, at: str) -> float:
 
 def _blocks(text: str) -> tuple[bytes, ...]:
     """A hash of each beginning of the text that is whole blocks long."""
-    content, size = text.encode(), BLOCK_TOKENS * BYTES_PER_TOKEN
+    content, size = text.encode(errors="surrogatepass"), BLOCK_TOKENS * BYTES_PER_TOKEN
     running, found = hashlib.blake2b(digest_size=16), []
     for begin in range(0, len(content) - size + 1, size):
         running.update(content[begin : begin + size])

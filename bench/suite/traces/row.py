@@ -1,5 +1,6 @@
 """One request of a recorded trace, and how its values are read; an error names the file and the line."""
 
+import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -46,11 +47,19 @@ def json_lines(lines: Iterable[str], where: str) -> Iterator[tuple[str, Mapping[
 _UNITS = {1e3: "milliseconds", 1e9: "nanoseconds"}  # by how many are in a second
 
 
+def rows_of(reader: "csv.DictReader[str]", where: str) -> Iterator[dict[str, str]]:
+    """The rows of a table; SuiteError with the line where it cannot be read, such as of a quote that never ends."""
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise SuiteError(f"{where}:{reader.line_num}: the row cannot be read: {error}") from error
+
+
 def seconds(found: object, key: str, at: str, per_s: float = 1.0) -> float:
     """A time of at least 0 in seconds; the trace counts `per_s` of them a second."""
     try:
         time = float(found) if isinstance(found, (str, int, float)) and not isinstance(found, bool) else math.nan
-    except ValueError:
+    except (ValueError, OverflowError):
         time = math.nan
     if not (0 <= time < math.inf):
         unit = _UNITS.get(per_s, "seconds")

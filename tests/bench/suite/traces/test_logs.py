@@ -74,3 +74,15 @@ def test_a_time_of_a_gateway_is_in_seconds_or_a_smaller_unit(per_s: int) -> None
     row = {"created": 1_795_000_000 * per_s, "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
 
     assert [found.at_s for found in LOGS["gateway"](iter([json.dumps(row)]), "log")] == [1_795_000_000]
+
+
+def test_milliseconds_as_text_are_no_date_of_the_year_1712() -> None:
+    row = {"created": "1712013012345", "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+
+    assert [found.at_s for found in LOGS["gateway"](iter([json.dumps(row)]), "log")] == [1_712_013_012.345]
+
+
+def test_a_prompt_that_was_cut_within_a_character_is_read() -> None:
+    row = gateway("2026-11-02T10:00:02Z", "hi \ud83d", 700)
+
+    assert [found.input_tokens for found in LOGS["gateway"](iter([json.dumps(row)]), "log")] == [700]

@@ -34,6 +34,8 @@ def test_arrivals_are_counted_from_the_first_and_only_as_many_as_are_asked(text:
         ("", "trace:1: the column arrival_s is missing"),
         ("arrival_s\n1\nsoon\n", "trace:3: arrival_s must be a number of seconds, at least 0, not 'soon'"),
         ("arrival_s\n-1\n", "trace:2: arrival_s must be"),
+        ('{"arrival_s": ' + "9" * 400 + "}\n", "trace:1: arrival_s must be"),
+        ('arrival_s,prompt\n1,"' + "long " * 30_000 + '"\n', "trace:1: the row cannot be read: field larger than"),
         ("arrival_s\nnan\n", "trace:2: arrival_s must be"),
         ("arrival_s\n2\n1\n", "trace:3: 1 s is before the previous arrival at 2 s"),
         ("arrival_s\n1\n2\n", "trace: has 2 arrivals, but the scenario sends 3 requests, warm-up included"),
