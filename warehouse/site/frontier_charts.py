@@ -75,7 +75,7 @@ def _charts(workload: str, points: Sequence[Row], number: int | None) -> Markup:
     end, head = ("", NOTHING) if number is None else (f"-{number}", Markup("<h3>{}</h3>").format(workload))
     charts = _chart(OF_THROUGHPUT, end, points)
     priced = [row for row in points if row[PRICE]]
-    charts += _chart(OF_PRICE, end, priced) if priced else NOTHING
+    charts += _chart(OF_PRICE, end, priced) if any(row["when"] == NEWEST for row in priced) else NOTHING
     return head + Markup("<div class='panels'>{}</div>").format(charts)
 
 

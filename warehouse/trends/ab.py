@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.errors import UsageError
@@ -34,7 +34,8 @@ def compare_variants(data: Path, night: str, rounds: int, texts: tuple[str, str]
     rows = ask(data, sql(_RUNS, metrics=METRICS), (night,)).dicts()
     if not rows:
         raise UsageError(f"night {night} is not in the warehouse: load it with `nightbench load {night}`")
-    at: datetime = max(filter(None, (row["started_at"] for row in rows)))
+    # No run of the night may have started: then there are no pairs either.
+    at: datetime = max(filter(None, (row["started_at"] for row in rows)), default=datetime.min.replace(tzinfo=UTC))
     runs = list(_runs(rows))
     pairs = judged(paired(runs, rounds, at))
     return Comparison(*texts, Compared(pairs, ()), list(_missing(rows, {pair.series for pair in pairs})))

@@ -17,6 +17,7 @@ from warehouse.site.frontier import (
     value_at,
     with_frontiers,
 )
+from warehouse.site.frontier_charts import _charts as charts_of
 
 _VALUES = st.integers(1, 9).map(float)
 
@@ -47,6 +48,13 @@ def test_a_point_is_on_the_frontier_where_no_other_beats_it_on_the_axes_shown(
         for speed, value in pairs
         if not any(o >= speed and sign * w >= sign * value and (o, w) != (speed, value) for o, w in pairs)
     }
+
+
+def test_prices_of_earlier_nights_alone_have_no_chart() -> None:
+    about: Row = {"model": "m", "precision": "fp8"}
+    earlier = [point(10, 100, 5.0, EARLIER) | about, point(10, 90) | about]
+
+    assert "Price" not in charts_of("m", with_frontiers(earlier), None)
 
 
 def test_a_load_may_be_dominated_in_price_and_not_in_throughput() -> None:

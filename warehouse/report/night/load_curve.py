@@ -15,7 +15,8 @@ WITH loads AS (
         any_value(request_rate_per_s_asked) AS request_rate_per_s_asked, min("order") AS place
     FROM measurements WHERE night = {{ night }} AND is_control IS NOT TRUE GROUP BY scenario_id
 )
-SELECT scenario, concurrency_asked, request_rate_per_s_asked, repeats,
+SELECT scenario, concurrency_asked, request_rate_per_s_asked,
+    max(repeats) FILTER (metric = 'output_throughput_tok_per_s') AS repeats,
     {% for metric in ("output_throughput_tok_per_s", "ttft_p50_ms", "tpot_p50_ms") %}
     max(mean) FILTER (metric = {{ metric }}) AS {{ metric | name }},
     max(low) FILTER (metric = {{ metric }}) AS {{ (metric ~ "_low") | name }},
@@ -23,7 +24,7 @@ SELECT scenario, concurrency_asked, request_rate_per_s_asked, repeats,
     {% endfor %}
 FROM night_repeats JOIN loads USING (scenario_id)
 WHERE night = {{ night }}
-GROUP BY scenario, scenario_id, concurrency_asked, request_rate_per_s_asked, repeats, place
+GROUP BY scenario, scenario_id, concurrency_asked, request_rate_per_s_asked, place
 HAVING count(*) FILTER (metric = 'output_throughput_tok_per_s') > 0
 ORDER BY place, scenario
 """
