@@ -49,6 +49,10 @@ class Bisection(StoredValue):
         pairs = zip(self.measured, levels, strict=True)
         return [level for one, level in pairs if one.candidate == candidate and level is not None]
 
+    def tries(self, candidate: str) -> int:
+        """Nights of a candidate, accepted or not."""
+        return sum(one.candidate == candidate for one in self.measured)
+
     def is_broken(self, candidate: str) -> bool:
         """Whether it was measured and has no value: it does not start, or is not accepted."""
         return not self.values(candidate) and any(one.candidate == candidate for one in self.measured)
@@ -75,9 +79,12 @@ def next_step(search: Bisection) -> Step:
     counts = {end: len(search.values(end)) for end in (good, bad)}
     fewer = good if counts[good] <= counts[bad] else bad
     if counts[fewer] < END_LEASES:
+        if search.tries(fewer) >= LEASES_MAX:
+            why = f"{fewer} is an end, and {counts[fewer]} of its {search.tries(fewer)} nights is accepted"
+            return Step(None, good, bad, f"{why}: choose another one")
         return Step(fewer, good, bad, "the ends are measured first")
     if not _ends_differ(search, good, bad):
-        if counts[fewer] < LEASES_MAX:
+        if search.tries(fewer) < LEASES_MAX:
             return Step(fewer, good, bad, "the two ends do not differ clearly yet")
         return Step(None, good, bad, f"{good} and {bad} are alike: no change of {search.metric} was seen between them")
     return _narrow(search)
@@ -124,7 +131,8 @@ def _narrow(search: Bisection) -> Step:
             return Step(None, names[low], names[high], _found(search, low, high), skipped, is_found=not skipped)
         middle = min(between, key=lambda at: abs(at - (low + high) / 2))
         here = search.values(names[middle])
-        likes_bad = _likes_bad(here, values) if here else None
+        is_last = search.tries(names[middle]) >= LEASES_MAX
+        likes_bad = _likes_bad(here, values, is_last=is_last) if here else None
         if likes_bad is None:
             reason = "halfway between the ends" if not here else "not clear yet which end it resembles"
             return Step(names[middle], names[low], names[high], reason, skipped)
@@ -132,17 +140,17 @@ def _narrow(search: Bisection) -> Step:
         low, high = (low, middle) if likes_bad else (middle, high)
 
 
-def _likes_bad(here: Sequence[float], ends: tuple[list[float], list[float]]) -> bool | None:
-    """Whether a candidate is like the bad end; None: to be measured again."""
+def _likes_bad(here: Sequence[float], ends: tuple[list[float], list[float]], *, is_last: bool) -> bool | None:
+    """Whether a candidate is like the bad end, after its last night in any case; None: to be measured again."""
     good, bad = (
         difference_of(Sample(end, history=_noise(other)), Sample(here), is_same_series=True)
         for end, other in (ends, reversed(ends))
     )
     if good.p is None or bad.p is None:
-        return None
+        return abs(bad.shift) < abs(good.shift) if is_last else None
     less, more = sorted((good.p, bad.p))
     is_decided = less < DECIDED_P and more > DECIDED_RATIO * less
-    return abs(bad.shift) < abs(good.shift) if is_decided or len(here) >= LEASES_MAX else None
+    return abs(bad.shift) < abs(good.shift) if is_decided or is_last else None
 
 
 def _noise(values: Sequence[float]) -> Noise:

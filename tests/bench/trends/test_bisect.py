@@ -114,3 +114,21 @@ def test_a_scenario_that_is_missing_in_a_night_does_not_move_it() -> None:
     assert others == [None, None]
     assert levels_of([]) == []
     assert levels_of([{}]) == [None]
+
+
+@pytest.mark.parametrize(("flaky", "is_found"), [(0, False), (4, False), (2, True)])
+def test_a_candidate_that_is_accepted_once_and_never_again_does_not_keep_a_search_from_its_end(
+    flaky: int, is_found: bool
+) -> None:
+    found, step = search(5), next_step(search(5))
+    while step.candidate is not None and len(found.measured) < 100:
+        at = int(step.candidate[1:])
+        is_accepted = at != flaky or not found.tries(step.candidate)
+        night, level = f"n{len(found.measured)}", (100.0 if at < 2 else 80.0) * (1 + 0.001 * (len(found.measured) % 3))
+        values = {"chat": level} if is_accepted else {}
+        found = with_night(found, Measured(candidate=step.candidate, night=night, by_series=values))
+        step = next_step(found)
+
+    assert max(found.tries(name) for name in found.candidates) <= LEASES_MAX
+    assert (step.candidate, step.is_found) == (None, is_found)
+    assert is_found or "of its 6 nights is accepted" in step.reason
