@@ -3,14 +3,10 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
 from benchmarks.detector import ours, ten_percent
 from benchmarks.history.beside_pairs import pairs_section, read_truths
 from benchmarks.history.pairs import Difference, MeasuredPair, export_pairs
 from benchmarks.history.resampled import METRICS
-from tests.benchmarks.small_history import write_small_history
-from warehouse.demo.history import load_history
 from warehouse.demo.story import NEW_ENGINE, OLD_ENGINE
 
 
@@ -34,15 +30,6 @@ def pair(*found: Difference, reason: str = "") -> MeasuredPair:
         reason=reason,
         found=found,
     )
-
-
-@pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A loaded history in which the newer release is 10 % faster, and its data set."""
-    data, history, folder = (tmp_path_factory.mktemp(name) for name in ("data", "set", "loaded"))
-    write_small_history(data, history)
-    load_history(folder, history)
-    return folder, history
 
 
 def section(loaded: tuple[Path, Path], *pairs: MeasuredPair) -> str:

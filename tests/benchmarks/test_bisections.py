@@ -9,19 +9,8 @@ from benchmarks.history.bisections import bisections_section, export_bisections,
 from benchmarks.history.resampled import METRICS
 from flows.bisect import FOLDER
 from infra.storage import store
-from tests.benchmarks.small_history import write_small_history
-from warehouse.demo.history import load_history
 from warehouse.demo.story import NEW_ENGINE, OLD_ENGINE
 from warehouse.trends.own_series import own_series
-
-
-@pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A loaded history in which the newer release is 10 % faster, and its data set."""
-    data, history, folder = (tmp_path_factory.mktemp(name) for name in ("data", "set", "loaded"))
-    write_small_history(data, history)
-    load_history(folder, history)
-    return folder, history
 
 
 def search(*values: float) -> Bisection:
