@@ -21,6 +21,7 @@ from meter.plan import parse_plan
 from meter.prepare import prepare
 from meter.prompt_spec import Prompts
 from meter.prompts import Prompt, make_prompts
+from meter.sharegpt import Conversation
 from meter.words import WORDS
 from tests.meter.conftest import PLAN, RunMeter, StartTruth, make_plan
 
@@ -406,3 +407,7 @@ def test_a_malformed_conversation_is_reported_before_anything_is_sent(tmp_path: 
     assert f"{path}:2: not JSON" in report.stderr
     assert report.stderr.count("\n") == 1
     assert not report.folder.exists()
+
+
+def test_half_a_character_of_a_recorded_conversation_has_a_length() -> None:
+    assert Conversation("1", "hi \ud83d", "yes").prompt_tokens >= 1
