@@ -8,7 +8,7 @@ import numpy as np
 
 from bench.metrics import Floats
 from bench.student import p_two_sided, quantile
-from bench.trends.robust import KEPT_DEGREES, SD_MIN, TINY, mad_sd, median, sd_with_before
+from bench.trends.robust import KEPT_DEGREES, TINY, level_sd, mad_sd, median, sd_with_before
 from bench.trends.series import Point
 from bench.trends.weights import weighed
 
@@ -131,7 +131,7 @@ def _level(nights: Sequence[Point], sd_before: float | None) -> _Level | None:
         slope = coupling(y, k)
     control = float(k.mean())
     y = y - slope * (k - control)
-    sd = max(mad_sd(y) * (1 + 0.8 / n), 0.8 * float(y.std(ddof=1)), SD_MIN)
+    sd = level_sd(y)
     degrees = n - 1
     if sd_before is not None and n < BASELINE_MIN:
         sd = sd_with_before(sd, n, sd_before)

@@ -29,6 +29,11 @@ def mad_sd(x: Floats) -> float:
     return float(MAD_TO_SD * median(np.abs(x - median(x))))
 
 
+def level_sd(x: Floats) -> float:
+    """The sd of the nights of one level, from two on; no less than what is believed of any level."""
+    return max(mad_sd(x) * (1 + 0.8 / len(x)), 0.8 * float(x.std(ddof=1)), SD_MIN)
+
+
 def pooled(variance: float, degrees: int, other: float, others: int) -> float:
     """The variance of two samples together, each weighed by its degrees of freedom."""
     return (variance * degrees + other * others) / (degrees + others)

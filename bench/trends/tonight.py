@@ -21,7 +21,7 @@ from bench.trends.night_judge import (
     judge_night,
     min_effect_of,
 )
-from bench.trends.robust import mad_sd
+from bench.trends.robust import level_sd
 from bench.trends.series import Point, Series, SeriesKey, measured_of, varying
 from bench.trends.sustained import alarm_tonight
 from bench.trends.weights import weighed
@@ -147,7 +147,7 @@ def _edge(window: Series, series: Series) -> set[str]:
 
 def _judge(window: Series, tonight: Point, known: Known, new: Sequence[Change], rerun_of: str | None) -> _Judged | None:
     """A night against the level before it; a night that measures again, with the one that it repeats."""
-    repeated = next((point for point in window.points if point.night == rerun_of), None)
+    repeated = next((point for point in reversed(window.points) if point.night == rerun_of), None)
     if rerun_of is not None and repeated is None:
         return None
     judged = repeated or tonight
@@ -164,8 +164,8 @@ def _level_before(
     window: Series, night: Point, known: Known, new: Sequence[Change]
 ) -> tuple[list[Point], float | None]:
     """The nights of the level before a night, and the noise of the level before that one."""
-    before = window.points[: window.points.index(night)]
-    usual = [point for point in before if point.night not in known.outliers]
+    before = window.points[: window.points.index(night)]  # a night on two leases has two values
+    usual = [point for point in before if point.night not in known.outliers | {night.night}]
     usual = [point for point in usual if method_of(point) == method_of(night)]
     begins = known.begins | {one.first_bad.night for one in new if one.kind != "excursion" and one.state in LEVELS}
     starts = [at for at, point in enumerate(usual) if point.night in begins]
@@ -173,7 +173,7 @@ def _level_before(
         return usual, None
     earlier = usual[starts[-2] if len(starts) > 1 else 0 : starts[-1]]
     is_long = len(earlier) >= BASELINE_MIN
-    return usual[starts[-1] :], mad_sd(np.log(weighed(earlier))) if is_long else None
+    return usual[starts[-1] :], level_sd(np.log(weighed(earlier))) if is_long else None
 
 
 def _standing(judged: Sequence[_Judged]) -> list[_Judged]:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from bench.trends.judgement import NightJudgement, SaidChange, SeriesVerdict
+from bench.trends.robust import SD_MIN
 from bench.trends.series import Point, Series
-from bench.trends.tonight import judge_series, known_of
+from bench.trends.tonight import Known, judge_series, known_of
 from tests.bench.trends.test_changes import night, series, values
 
 SD = 0.01
@@ -181,3 +182,38 @@ def test_the_nights_of_a_judged_series_are_not_held() -> None:
 
     assert len(said) == 12
     assert alive[-1] < 2 * 60 + 5 * 12
+
+
+def on_two_leases(one: Series, at: int, first: float) -> Series:
+    """The same with another value of one night, from a lease of it that was lost."""
+    lost = replace(one.points[at], value=one.points[at].value * first)
+    return replace(one, points=(*one.points[:at], lost, *one.points[at:]))
+
+
+def test_the_first_lease_of_a_night_is_not_among_the_nights_that_the_second_is_held_against() -> None:
+    shown = on_two_leases(series(values(by=0.0)[:21]), 20, 0.5)
+
+    (verdict,), _ = judge_series([shown], night(20).night, {}, [])
+
+    assert (verdict.last_good, verdict.baseline_nights) == (night(19).night, 20)
+    assert verdict.judgement in {"inconclusive", "equivalent"}
+
+
+def test_a_night_that_measures_again_is_held_against_the_last_lease_of_the_night_it_repeats() -> None:
+    shown = on_two_leases(series(values()[:22]), 20, 1 / 0.9)
+
+    (verdict,), _ = judge_series([shown], night(21).night, {}, [], rerun_of=night(20).night)
+
+    assert (verdict.judgement, verdict.last_good) == ("confirmed", night(19).night)
+
+
+def test_a_level_without_any_noise_takes_none_from_the_first_nights_of_the_next() -> None:
+    points = [night(at, 100.0 if at < 20 else 90.0, engine_commit="c") for at in range(24)]
+    one = replace(series(values()[:1]), points=tuple(points))
+    known = {one.key: Known(begins=frozenset({night(20).night}))}
+
+    (verdict,), _ = judge_series([one], night(23).night, known, [])
+
+    assert verdict.baseline_nights == 3
+    assert verdict.ci_hi is not None
+    assert verdict.ci_hi >= 100 * 2 * SD_MIN
