@@ -92,7 +92,7 @@ def difference_of(one: Sample, other: Sample, *, is_same_series: bool) -> Differ
     measured = [part for part in parts if part is not None]
     if len(measured) == len(parts):
         return Difference(shift, *_joined(measured), is_between_leases=True)
-    within = [_within(lease) for side in (one, other) for lease in ([] if side.is_fixed else side.repeats)]
+    within = [part for side in (one, other) if not side.is_fixed for part in _within(side)]
     stated = [part for part in within if part is not None]
     if not stated or len(stated) < len(within):
         return Difference(shift, None, 0, is_between_leases=False)
@@ -137,11 +137,15 @@ def _part(side: Sample) -> Part | None:
     return (_floored(noise) / len(side.values), noise.degrees) if noise.degrees else None
 
 
-def _within(lease: Repeats) -> Part | None:
-    """What the repeats of a lease say of its mean; one repeat says nothing."""
-    if lease.sd is None or lease.count <= 1:
-        return None
-    return max(lease.sd, SD_MIN) ** 2 / lease.count, lease.count - 1
+def _within(side: Sample) -> list[Part | None]:
+    """What the repeats of each lease say of the mean of all; one repeat says nothing."""
+    shares = 1 / len(side.values) ** 2
+    return [
+        None
+        if lease.sd is None or lease.count <= 1
+        else (max(lease.sd, SD_MIN) ** 2 / lease.count * shares, lease.count - 1)
+        for lease in side.repeats
+    ]
 
 
 def _with(one: Noise, other: Noise) -> Noise:

@@ -111,3 +111,13 @@ def test_a_step_moves_the_noise_of_a_history_little() -> None:
 
     assert neighbour_noise([stepped]).variance < 1.5 * neighbour_noise([calm]).variance
     assert neighbour_noise([[1.0], []]) == Noise()
+
+
+def test_the_interval_within_leases_is_that_of_the_mean_of_all_of_them() -> None:
+    of_each, leases = Repeats(0.03, 9), 6
+    one, other = Sample([100.0], [of_each]), Sample([101.0] * leases, [of_each] * leases)
+
+    found = difference_of(one, other, is_same_series=False)
+
+    assert not found.is_between_leases
+    assert found.error == pytest.approx(0.03 / 3 * (1 + 1 / leases) ** 0.5)
