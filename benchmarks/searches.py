@@ -52,7 +52,7 @@ def measure() -> Mapping[str, Measured]:
         drawn = np.random.default_rng(seed)
         knee = math.exp(drawn.uniform(math.log(6), math.log(300)))
         probes = sweep(SWEEP, KneeServer(knee, drawn.choice([math.inf, 4.0, 2.0, 1.0]), seed=seed))
-        found = knee_of(probes)
+        found = knee_of(SWEEP, probes)
         knees.append(math.inf if found is None else abs(found.concurrency / knee - 1))
         counts.append(len(probes))
         plain.append(doubling(1, lambda level, most=knee: level > most, 1 + 2 * SWEEP.precision))  # type: ignore[misc]

@@ -27,8 +27,10 @@ def next_level(asked: Saturation, probes: Sequence[Probe]) -> int | None:
     rising = _rising(asked, probes)
     if rising is not None or ended(asked, probes) == "failed":
         return rising
-    knee = knee_of(probes)
-    return None if knee is None or knee.half_width <= asked.precision else _narrowing(asked, probes, knee)
+    knee = knee_of(asked, probes)
+    if knee is None:
+        return _third(asked, probes)
+    return None if knee.half_width <= asked.precision else _narrowing(asked, probes, knee)
 
 
 def ended(asked: Saturation, probes: Sequence[Probe]) -> Literal["failed", "failing", "saturated", "maximum"] | None:
@@ -44,9 +46,9 @@ def ended(asked: Saturation, probes: Sequence[Probe]) -> Literal["failed", "fail
     return "maximum" if by_level[-1].load >= asked.last else None
 
 
-def knee_of(probes: Sequence[Probe]) -> Knee | None:
+def knee_of(asked: Saturation, probes: Sequence[Probe]) -> Knee | None:
     """The knee, from the levels that a curve with one can pass through; None of fewer than three."""
-    used = _fit_for_curve(probes)
+    used = _fit_for_curve(asked, probes)
     if len(used) < SHAPE_PARAMETERS:
         return None
     return fit_knee(*_columns(used))
@@ -88,8 +90,11 @@ def _has_stopped(asked: Saturation, before: Probe, probe: Probe) -> bool:
 
 
 def _rising(asked: Saturation, probes: Sequence[Probe]) -> int | None:
-    if ended(asked, probes) is not None:
-        return None
+    return _higher(asked, probes) if ended(asked, probes) is None else None
+
+
+def _higher(asked: Saturation, probes: Sequence[Probe]) -> int:
+    """The level above the highest, which is not the last."""
     by_level = sorted(probes, key=lambda probe: probe.load)
     top = by_level[-1]
     if asked.levels:
@@ -102,9 +107,20 @@ def _rising(asked: Saturation, probes: Sequence[Probe]) -> int | None:
     return min(round(top.load * factor), asked.last)
 
 
-def _fit_for_curve(probes: Sequence[Probe]) -> list[Probe]:
-    """The levels with a throughput, without those past its peak where it falls."""
-    by_level = sorted((one for one in probes if one.output_throughput_tok_per_s), key=lambda probe: probe.load)
+def _third(asked: Saturation, probes: Sequence[Probe]) -> int | None:
+    """A level more where a knee has too few: one between those that work, or a higher one; None where none is left."""
+    known = [probe.load for probe in probes]
+    free = _free_levels(asked, probes)
+    if free:
+        middle = math.sqrt(min(known) * max(known))
+        return min(free, key=lambda level: abs(math.log(level / middle)))
+    is_last = max(known) >= asked.last or any(_is_failing(asked, probe) for probe in probes)
+    return None if is_last else _higher(asked, probes)
+
+
+def _fit_for_curve(asked: Saturation, probes: Sequence[Probe]) -> list[Probe]:
+    """The levels that do not fail, without those past the peak of throughput where it falls."""
+    by_level = sorted((one for one in probes if not _is_failing(asked, one)), key=lambda probe: probe.load)
     if not by_level:
         return []
     rates = [probe.output_throughput_tok_per_s or 0.0 for probe in by_level]
@@ -123,7 +139,7 @@ def _columns(probes: Sequence[Probe]) -> tuple[list[float], list[float], list[fl
 
 def _narrowing(asked: Saturation, probes: Sequence[Probe], knee: Knee) -> int | None:
     """The level that would narrow the knee's interval most, if the fitted curve is right; None where none is left."""
-    levels, rates, errors = _columns(_fit_for_curve(probes))
+    levels, rates, errors = _columns(_fit_for_curve(asked, probes))
     free = _free_levels(asked, probes)
     if not free:
         return None

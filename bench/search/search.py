@@ -100,20 +100,23 @@ Found = tuple[float | None, float | None, float | None, str]
 def _knee(search: Saturation, probes: Sequence[Probe]) -> Found:
     if not probes:
         return None, None, None, "no probe was run"
-    ended, knee = saturation.ended(search, probes), saturation.knee_of(probes)
-    lowest, highest = min(one.load for one in probes), max(one.load for one in probes)
+    ended, knee = saturation.ended(search, probes), saturation.knee_of(search, probes)
+    lowest = min(one.load for one in probes)
     if ended == "failed":
         why = probes[0].reason or f"{probes[0].success_share:.0%} of its requests succeeded"
         return None, None, None, f"the lowest level, {lowest:g}, fails: {why}"
-    if knee is None or knee.high is None or (ended == "maximum" and knee.concurrency > highest):
-        low = None if knee is None else knee.low
-        return None, low, None, f"throughput still rises at the highest level that was probed, {highest:g}"
     reasons = {
         "failing": "a higher level fails",
         "saturated": "throughput no longer rises",
         "maximum": "the highest level is reached",
         None: "probes_max is reached",
     }
+    if knee is None:
+        return None, None, None, f"{reasons[ended]}, and too few levels work for a knee; {len(probes)} probes"
+    states = saturation.statuses(search, probes)
+    highest = max(one.load for one, state in zip(probes, states, strict=True) if state != "FAILING")
+    if knee.high is None or (ended == "maximum" and knee.concurrency > highest):
+        return None, knee.low, None, f"throughput still rises at the highest level that works, {highest:g}"
     return knee.concurrency, knee.low, knee.high, f"{reasons[ended]}; {len(probes)} probes"
 
 
