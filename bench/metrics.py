@@ -233,17 +233,19 @@ def longest_gap_s(requests: Requests) -> Floats:
 def within_slo(requests: Requests, bounds_ms: Mapping[str, float]) -> Bools:
     """Which requests are good and keep every bound on their `ttft`, `tpot`, `itl` and `e2el`.
 
-    The bound on `itl` is one on the longest gap; an answer of one token has no TPOT, and keeps any bound on it.
+    The bound on `itl` is one on the longest gap; an answer of at most one token has no TPOT, and keeps any bound on it.
+    A time that is not known otherwise keeps no bound.
     """
+    has_no_tpot = (requests.output_tokens >= 0) & (requests.output_tokens <= 1)
     times_s = {
         "ttft": requests.ttft_s,
-        "tpot": requests.tpot_s,
+        "tpot": np.where(has_no_tpot, 0.0, requests.tpot_s),
         "itl": longest_gap_s(requests),
         "e2el": requests.e2el_s,
     }
     kept = requests.is_ok.copy()
     for name, bound_ms in bounds_ms.items():
-        kept &= ~(times_s[name] > bound_ms / 1e3)
+        kept &= times_s[name] <= bound_ms / 1e3
     return kept
 
 

@@ -18,6 +18,7 @@ from bench.metrics import (
     percentile_s,
     request_throughput_per_s,
     tokens_per_event,
+    within_slo,
 )
 from tests.bench.builders import Answer, requests_of
 
@@ -257,3 +258,19 @@ def test_a_good_answer_without_a_token_event_leaves_the_window_to_the_others() -
 
     assert silent.window_s == 2.0
     assert math.isnan(replace(requests, last_token_s=np.full(2, np.nan)).window_s)
+
+
+def test_a_good_answer_keeps_a_bound_only_on_a_time_that_is_known() -> None:
+    slow, quick, short, untimed = (Answer(0.0, at) for at in ((3.0, 4.0), (0.1, 0.2), (0.1,), (0.1, 0.2)))
+    requests = requests_of([slow, quick, short, untimed])
+    nan = requests.send_s * np.array([1, 1, 1, np.nan])
+
+    known = within_slo(requests, {"ttft": 1000, "tpot": 500})
+    unknown = [
+        within_slo(replace(requests, first_token_s=requests.first_token_s + nan), {"ttft": 1000}),
+        within_slo(replace(requests, first_token_s=requests.first_token_s + nan), {"tpot": 500}),
+        within_slo(replace(requests, last_token_s=requests.last_token_s + nan), {"e2el": 5000}),
+    ]
+
+    assert known.tolist() == [False, True, True, True]
+    assert [found.tolist()[1:] for found in unknown] == [[True, True, False]] * 3
