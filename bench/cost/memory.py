@@ -9,7 +9,7 @@ from bench.catalog.rows import MachineKind
 from bench.cost.draft import draft_gib
 from bench.cost.replica import replica_of
 from bench.engines.config import memory_share, parallel_sizes, parse_flags
-from bench.physics import GIB, expert_bytes, needed_gib, room_gib
+from bench.physics import GIB, checkpoint_bytes, expert_bytes, needed_gib, room_gib
 from bench.record import PlannedRun
 from bench.suite.suite import Suite
 
@@ -18,8 +18,12 @@ USUAL_MEMORY_SHARE = 0.9  # what an engine takes where no flag says it
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether the weights and the largest load fit the memory that the engine may take."""
+    """Whether the weights and the largest load fit the memory that the engine may take.
 
+    `needed_gib` includes the `weights_gib` that the GPUs of one replica hold.
+    """
+
+    weights_gib: float
     needed_gib: float
     room_gib: float
 
@@ -61,11 +65,12 @@ def _fit_on(suite: Suite, runs: Sequence[PlannedRun], size: MachineKind | None, 
         return None
     model, group = known
     flags = parse_flags(suite.engine.flags)
-    replicas = parallel_sizes(flags).dp_size
+    replicas = parallel_sizes(flags).replicas
     elsewhere_gib = expert_bytes(model, group.precision) * (1 - 1 / replicas) / GIB
     needed = max(
         needed_gib(model, group, math.ceil((load.concurrency or 1) / replicas), load.context_tokens) for load in loads
     )
     held = max(math.ceil((load.concurrency or 1) / replicas) * load.context_tokens for load in loads)
     needed += draft_gib(suite.engine, model, group, catalog, held)
-    return Fit(needed - elsewhere_gib, room_gib(group, memory_share(flags) or USUAL_MEMORY_SHARE))
+    weights_gib = checkpoint_bytes(model, group.precision) / GIB - elsewhere_gib
+    return Fit(weights_gib, needed - elsewhere_gib, room_gib(group, memory_share(flags) or USUAL_MEMORY_SHARE))

@@ -7,7 +7,6 @@ from typing import Any
 from bench.catalog.rows import Gpu, MachineKind
 from bench.cost.memory import Fit, fits_of
 from bench.cost.replica import replica_of
-from bench.physics import GIB, checkpoint_bytes
 from bench.plan import plan_runs
 from bench.suite.machine import Machine
 from bench.suite.report import ReportTable
@@ -161,7 +160,7 @@ def _parts(suite: Suite, size: MachineKind | None, fit: Fit | None) -> dict[str,
     known = replica_of(suite.model, suite.engine, suite.machine, size, read_catalog())
     if known is None or fit is None:
         return dict.fromkeys(COMPONENTS)
-    model, group = known
-    weights, total = checkpoint_bytes(model, group.precision) / GIB, group.gpu.mem_gib_device * group.count
-    gib = (weights, fit.needed_gib - weights, fit.needed_gib, fit.room_gib, total, total - fit.needed_gib)
+    _model, group = known
+    needed, total = fit.needed_gib, group.gpu.mem_gib_device * group.count
+    gib = (fit.weights_gib, needed - fit.weights_gib, needed, fit.room_gib, total, total - needed)
     return dict(zip(COMPONENTS, gib, strict=True))

@@ -47,11 +47,15 @@ class Value:
 
 @dataclass(frozen=True)
 class Measured:
-    """The runs of a scenario that one verdict has; `reason` says why there is no number, or why it is doubted."""
+    """The runs of a scenario that one verdict has; `reason` says why there is no number, or why it is doubted.
+
+    `every` are all of its runs, whatever their verdicts.
+    """
 
     verdict: str
     rows: tuple[Row, ...] = ()
     reason: str | None = None
+    every: tuple[Row, ...] = ()
 
     def value(self, metric: str) -> Value:
         """The mean of a column, or of a metric that follows from columns, over these runs."""
@@ -124,8 +128,8 @@ def _measured(rows: Sequence[Row]) -> Measured:
     for verdict in GOOD:
         good = tuple(row for row in rows if row["verdict"] == verdict)
         if good:
-            return Measured(verdict, good, good[0]["message"] if verdict != GOOD[0] else None)
-    return Measured(str(rows[0]["verdict"]), tuple(rows), rows[0]["reason"] or rows[0]["message"])
+            return Measured(verdict, good, good[0]["message"] if verdict != GOOD[0] else None, tuple(rows))
+    return Measured(str(rows[0]["verdict"]), tuple(rows), rows[0]["reason"] or rows[0]["message"], tuple(rows))
 
 
 def require_metrics(metrics: Sequence[str]) -> None:

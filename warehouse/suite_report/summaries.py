@@ -8,6 +8,7 @@ from bench.suite.report import ReportTable
 from bench.suite.scenario import Scenario
 from bench.suite.search import Limits
 from bench.suite.suite import Suite
+from warehouse.schema.row import Row
 from warehouse.suite_report.measured import Measured, NightValues, Value
 from warehouse.suite_report.printed import printed_figure
 from warehouse.suite_report.published import beside_row
@@ -15,7 +16,13 @@ from warehouse.suite_report.scenario_rows import beside_scenario, interval
 
 TOTAL, SUCCESS = "total_throughput_tok_per_s", "success_share"
 E2EL_P99 = "e2el_p99_ms"
-COUNTS = ("completed", "failed", "total_input_tokens", "total_output_tokens")
+# What a total counts, by the columns of the measurements that it adds.
+TOTALS = {
+    "requests": ("completed", "failed"),
+    "prompt tokens": ("total_input_tokens",),
+    "output tokens": ("total_output_tokens",),
+    "tokens": ("total_input_tokens", "total_output_tokens"),
+}
 
 
 def _groups(scenarios: Sequence[Scenario]) -> Iterator[tuple[str, list[Scenario]]]:
@@ -93,25 +100,27 @@ def total_rows(
 ) -> Iterator[dict[str, Any]]:
     """Requests, tokens and success rate of each model over all runs, and of the whole night; long form, with figures.
 
-    Runs that were rejected count too: their requests were sent. A row's name for `figures` is `all/requests` or so.
+    Runs that were rejected count too: their requests were sent. `runs` have a count: one without is left out, and the
+    total then not compared. A row's name for `figures` is `all/requests` or so.
     """
     groups = [*_groups(scenarios), ("all", list(scenarios))]
     for name, of_it in groups:
-        runs = [row for one in _names(of_it, values) for row in values.scenarios[one].rows]
-        sums = {count: sum(int(row.get(count) or 0) for row in runs) for count in COUNTS}
-        requests = sums["completed"] + sums["failed"]
-        found: dict[str, float | None] = {
-            "runs": float(len(runs)),
-            "requests": float(requests),
-            "prompt tokens": float(sums["total_input_tokens"]),
-            "output tokens": float(sums["total_output_tokens"]),
-            "tokens": float(sums["total_input_tokens"] + sums["total_output_tokens"]),
-            "success_pct": 100 * sums["completed"] / requests if requests else None,
-        }
-        terms = _elsewhere(of_it, values)
-        for what, value in found.items():
-            row = {"model": name, "count": what, "value": value}
+        runs = [row for one in _names(of_it, values) for row in values.scenarios[one].every]
+        sums = {what: _sum(runs, columns) for what, columns in TOTALS.items()}
+        (completed, _known), (requests, known) = _sum(runs, ("completed",)), sums["requests"]
+        found = {"runs": (float(len(runs)), len(runs)), **sums}
+        found["success_pct"] = (100 * completed / requests if requests and completed is not None else None, known)
+        for what, (value, known) in found.items():
+            lacking = () if known == len(runs) else (f"{known} of {len(runs)} runs have a count",)
+            row = {"model": name, "count": what, "runs": known, "value": value}
+            terms = _elsewhere(of_it, values) + lacking
             yield row | beside_row(table, f"{name}/{what}", suite.report.sources, Value(value), terms)
+
+
+def _sum(runs: Sequence[Row], columns: Sequence[str]) -> tuple[float | None, int]:
+    """The sum of these columns over the runs that have them all, None of none, and how many runs that is."""
+    known = [[row[one] for one in columns] for row in runs if all(row.get(one) is not None for one in columns)]
+    return (float(sum(map(sum, known))) if known else None), len(known)
 
 
 def _names(scenarios: Sequence[Scenario], values: NightValues) -> list[str]:

@@ -26,8 +26,8 @@ PRINTED = (33.1, 33.2, 32.4, 32.6, 33.1, 33.2, 33.1, 33.0)  # tok/s of the repor
 
 
 def _values(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> NightValues:
-    found = {name: Measured("accepted", tuple(map(dict, of_it))) for name, of_it in rows.items()}
-    return NightValues("2026-03-01", found)
+    runs = {name: tuple(map(dict, of_it)) for name, of_it in rows.items()}
+    return NightValues("2026-03-01", {name: Measured("accepted", of_it, every=of_it) for name, of_it in runs.items()})
 
 
 def _rate(output: float, into: float = 1000, out: float = 500, **more: Any) -> dict[str, Any]:
@@ -221,3 +221,30 @@ def test_a_setup_has_what_was_found_beside_what_the_source_states(tmp_path: Path
     assert (rows["ROCm"]["found"], rows["ROCm"]["published"]) == ("7.1.0", "7.0.0")
     assert rows["engine"] == {"item": "engine", "found": "vllm 0.32.0", "published": "vLLM 0.9.2 on Python 3.10"}
     assert rows["kernel"] == {"item": "kernel", "found": None, "published": None}
+
+
+def test_totals_count_rejected_runs_too_and_say_where_a_count_is_unknown() -> None:
+    levels = _scenarios(STUDY, "quick", "llama-3.1-405b")[:1]
+    good, rejected = _rate(1.0), _rate(1.0, completed=6, failed=4, total_output_tokens=None)
+    measured = Measured("accepted", (good,), every=(good, rejected))
+
+    rows = total_rows(STUDY, _table(STUDY, "Totals"), levels, NightValues("n", {levels[0].name: measured}))
+
+    found = {row["count"]: row for row in rows if row["model"] == "all"}
+    assert {count: row["value"] for count, row in found.items()} == {
+        "runs": 2, "requests": 20, "prompt tokens": 2000, "output tokens": 500, "tokens": 1500, "success_pct": 80
+    }  # fmt: skip
+    assert {count: row["runs"] for count, row in found.items() if row["runs"] != 2} == {"output tokens": 1, "tokens": 1}
+
+
+def test_each_of_eight_replicas_that_share_their_experts_holds_its_part_and_a_cache() -> None:
+    suite = parse_suite_file(SUITES / "deepseek-v3-8xmi325x.toml")[0]
+    flags = ("--data-parallel-size", "8", "--enable-expert-parallel")
+    spread = suite.model_copy(update={"engine": suite.engine.model_copy(update={"flags": flags})})
+    table = _table(REPORT, "Memory")
+
+    rows = {row["component"]: row["gib"] for row in memory_rows(spread, table, spread.expand(), _values({}))}
+
+    assert 671e9 / 8 < rows["weights"] * 1024**3 < 671e9 / 4
+    assert rows["used"] == pytest.approx(rows["weights"] + rows["KV cache"])
+    assert rows["KV cache"] > 0
