@@ -16,11 +16,17 @@ class ParallelSizes(StoredValue):
     pp_size: int = 1
     dp_size: int = 1
     ep_size: int | None = None
+    is_dp_inside_tp: bool = False  # only attention is data parallel, on the ranks of the tensor parallel group
 
     @property
     def gpu_count(self) -> int:
         """GPUs that it takes: one a rank."""
-        return self.tp_size * self.pp_size * self.dp_size
+        return self.tp_size * self.pp_size * self.replicas
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the model that serve side by side."""
+        return 1 if self.is_dp_inside_tp else self.dp_size
 
 
 class EndpointFacts(StoredValue):

@@ -81,7 +81,13 @@ def parallel_sizes(flags: Mapping[str, str]) -> ParallelSizes:
     tensor, pipeline, data = (_size(flags, kind) for kind in ("tensor", "pipeline", "data"))
     experts = tensor * data if "--enable-expert-parallel" in flags else _size(flags, "expert")
     is_dealt = "--enable-expert-parallel" in flags or experts > 1
-    return ParallelSizes(tp_size=tensor, pp_size=pipeline, dp_size=data, ep_size=experts if is_dealt else None)
+    return ParallelSizes(
+        tp_size=tensor,
+        pp_size=pipeline,
+        dp_size=data,
+        ep_size=experts if is_dealt else None,
+        is_dp_inside_tp="--enable-dp-attention" in flags,  # SGLang's
+    )
 
 
 def memory_share(flags: Mapping[str, str]) -> float | None:

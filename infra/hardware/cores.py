@@ -55,7 +55,7 @@ def read_cores() -> CoreState:
     cores = sorted(os.sched_getaffinity(0))
     clocks = [_number(CPUS / f"cpu{core}" / "cpufreq" / "scaling_cur_freq") for core in cores[:READ_MAX]]
     khz = [clock for clock in clocks if clock is not None]
-    counts = [count for core in cores for count in _throttles(core)]
+    counts = _throttles(cores)
     return CoreState(
         run_queue=_run_queue(),
         frequency_mhz=sum(khz) / len(khz) / 1e3 if khz else None,
@@ -68,10 +68,14 @@ def _run_queue() -> int | None:
     return next((int(line.split()[1]) for line in lines if line.startswith("procs_running ")), None)
 
 
-def _throttles(core: int) -> list[int]:
-    folder = CPUS / f"cpu{core}" / "thermal_throttle"
-    counts = (_number(folder / f"{what}_throttle_count") for what in ("core", "package"))
-    return [count for count in counts if count is not None]
+def _throttles(cores: Sequence[int]) -> list[int]:
+    """The count of each core and of each package of them, which every core of a package repeats."""
+    of_core = [_number(CPUS / f"cpu{core}" / "thermal_throttle" / "core_throttle_count") for core in cores]
+    first_of = {_number(CPUS / f"cpu{core}" / "topology" / "physical_package_id"): core for core in reversed(cores)}
+    of_package = [
+        _number(CPUS / f"cpu{core}" / "thermal_throttle" / "package_throttle_count") for core in first_of.values()
+    ]
+    return [count for count in of_core + of_package if count is not None]
 
 
 def _number(path: Path) -> int | None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,7 @@ from bench.errors import ModelError
 from infra.processes import cancellation
 from infra.storage.store import sha256
 
+_PART = re.compile(r"-(\d{5})-of-\d{5}$")  # the end of the name of one of several parts
 HASHERS = 8  # files hashed at a time; hashing frees the interpreter, and a disk array gives more than one core can hash
 
 
@@ -27,7 +29,7 @@ def gguf_of(folder: Path) -> Path:
     Raises ModelError if there is none, or several that are not parts of one.
     """
     found = sorted(folder.glob("*.gguf"))
-    firsts = [one for one in found if "-of-" not in one.stem or "-00001-of-" in one.stem]
+    firsts = [one for one in found if (part := _PART.search(one.stem)) is None or int(part[1]) == 1]
     if len(firsts) == 1:
         return firsts[0]
     names = ", ".join(one.name for one in firsts) or "none"

@@ -29,7 +29,7 @@ def of_server(server: ServerFacts) -> Row:
         "engine_environment_sha256": _digest(variables),
         "engine_flags_found": named if command else None,
         "engine_flags_sha256": _digest(named) if command else None,
-        **(server.parallel or parallel_sizes(parse_flags(server.argv))).model_dump(),
+        **(server.parallel or parallel_sizes(parse_flags(server.argv))).model_dump(exclude={"is_dp_inside_tp"}),
     }
 
 

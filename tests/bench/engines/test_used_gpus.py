@@ -56,7 +56,12 @@ def test_the_gpus_of_an_engine_on_nvidia(environment: dict[str, str], used: tupl
 
 @pytest.mark.parametrize(
     ("engine", "flags", "used"),
-    [("sglang", "--tp-size 4", (0, 1, 2, 3)), ("sglang", "--tp 2 --dp-size 2", (0, 1, 2, 3)), ("llama-cpp", "", ALL)],
+    [
+        ("sglang", "--tp-size 4", (0, 1, 2, 3)),
+        ("sglang", "--tp 2 --dp-size 2", (0, 1, 2, 3)),
+        ("sglang", "--tp 4 --dp-size 2 --enable-dp-attention", (0, 1, 2, 3)),  # both on the same four
+        ("llama-cpp", "", ALL),
+    ],
 )
 def test_the_gpus_of_other_engines(engine: str, flags: str, used: tuple[int, ...]) -> None:
     assert used_gpus(engine, flags.split(), {}, host()) == used

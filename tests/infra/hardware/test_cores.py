@@ -53,3 +53,17 @@ def test_throttling_counts_from_the_first_look_to_the_last() -> None:
     states = [CoreState(1, 2000.0, 7), CoreState(4, None, 7), CoreState(None, 1000.0, 9)]
 
     assert CoreUse.over(states) == CoreUse(2.5, 1500.0, 2)
+
+
+def test_one_throttling_of_a_package_counts_once_however_many_cores_it_has(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(8)))
+    for core in range(8):
+        files = {"thermal_throttle/core_throttle_count": 1, "thermal_throttle/package_throttle_count": 5 + core // 4}
+        for name, value in {**files, "topology/physical_package_id": core // 4}.items():
+            path = machine / f"cpu{core}" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{value}\n")
+
+    assert read_cores().throttle_count == 8 * 1 + 5 + 6

@@ -76,6 +76,12 @@ def test_two_gguf_files_are_refused_with_their_names_and_parts_of_one_are_not(tm
         gguf_of(tmp_path)
 
 
+def test_a_gguf_file_may_have_the_word_of_its_parts_in_its_name(tmp_path: Path) -> None:
+    (tmp_path / "mixture-of-experts-Q4_K_M.gguf").touch()
+
+    assert gguf_of(tmp_path).name == "mixture-of-experts-Q4_K_M.gguf"
+
+
 def _refused(folder: Path, engine: str, source: str) -> str:
     suite = folder / "s.toml"
     suite.write_text(SUITE.format(name=engine, source=source))
