@@ -28,7 +28,7 @@ from infra.leases.create import create, search
 from infra.leases.offers import BILLED_MINUTES_MIN, LeaseRequest, elsewhere, fitting, image_for, why_too_dear
 from infra.leases.release import ReleaseTarget, destroy, release_lease
 from infra.ledger.lease import Lease
-from infra.ledger.ledger import Intent, Ledger
+from infra.ledger.ledger import WITHOUT_MACHINE, Intent, Ledger
 from infra.reporting import Say, silent
 
 TRIES_PER_OFFER = 2  # in one round, where its machine was created and did not become active
@@ -289,7 +289,7 @@ class _Acquisition:
         """Release the lease, or close it where the cloud refused each attempt: then no machine can exist."""
         lease = self.ledger.lease(self.lease_id)
         tries = self.ledger.attempts(self.lease_id)
-        if lease.machine_id is None and all(one.outcome in ("no-capacity", "refused", "over-limit") for one in tries):
+        if lease.machine_id is None and all(one.outcome in WITHOUT_MACHINE for one in tries):
             self.ledger.mark_released(self.lease_id)
         else:
             release_lease(self.cloud, self.ledger, self.clock, self.lease_id, patience_s=UNDO_PATIENCE_S, say=self.say)

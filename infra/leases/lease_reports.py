@@ -1,6 +1,6 @@
 """Writes what the ledger knows of a lease into its night's folder, from which the lake is built."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,7 +9,7 @@ from bench.errors import LedgerError
 from bench.record import LeaseAttempt, LeaseReport, NightRecord
 from infra.clock import SystemClock
 from infra.ledger.lease import Lease
-from infra.ledger.ledger import Attempt, Ledger
+from infra.ledger.ledger import WITHOUT_MACHINE, Attempt, Ledger
 from infra.ledger.stage_costs import StageBook
 from infra.reporting import Say
 from infra.storage import store
@@ -47,8 +47,7 @@ def lacks_report(data: Path, lease: Lease) -> bool:
 
 
 def _report(ledger_file: Path, lease: Lease) -> LeaseReport:
-    # A machine that was never seen as rented may still have cost something.
-    was_rented = lease.rented_at is not None or lease.earlier_usd > 0
+    attempts = Ledger(ledger_file).attempts(lease.lease_id)
     return LeaseReport(
         lease_id=lease.lease_id,
         cloud=lease.cloud,
@@ -58,12 +57,21 @@ def _report(ledger_file: Path, lease: Lease) -> LeaseReport:
         kind=lease.kind,
         region=lease.region,
         is_spot=lease.is_spot,
-        attempts=tuple(map(_attempt, Ledger(ledger_file).attempts(lease.lease_id))),
+        attempts=tuple(map(_attempt, attempts)),
         stages=StageBook(ledger_file).costs(lease),
         rented_at=lease.rented_at,
         released_at=lease.released_at,
-        usd=lease.usd(SystemClock().now()) if was_rented and lease.released_at else None,
+        usd=_usd(lease, attempts),
     )
+
+
+def _usd(lease: Lease, attempts: Sequence[Attempt]) -> float | None:
+    """What a released lease cost; None where an attempt may have rented a machine that was never seen."""
+    if lease.released_at is None:
+        return None
+    if lease.rented_at is not None or lease.earlier_usd > 0:
+        return lease.usd(SystemClock().now())
+    return 0.0 if all(attempt.outcome in WITHOUT_MACHINE for attempt in attempts) else None
 
 
 def _attempt(attempt: Attempt) -> LeaseAttempt:

@@ -57,6 +57,10 @@ class Intent:
     kept: KeptCosts = NOTHING_KEPT  # what counts in this month beside leases
 
 
+# Outcomes of an attempt after which no machine can exist.
+WITHOUT_MACHINE: frozenset[AttemptOutcome] = frozenset({"no-capacity", "refused", "over-limit"})
+
+
 @dataclass(frozen=True)
 class Attempt:
     """One attempt to rent: where, at what price, and its outcome, which is None while it is unknown."""

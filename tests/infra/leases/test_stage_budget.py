@@ -203,7 +203,20 @@ def test_a_lease_that_never_came_to_a_machine_is_told_too(settings: Settings) ->
     assert [(row["outcome"], row["reason"]) for row in rows.attempts] == [
         ("no-capacity", "422: Size is not available in this region.")
     ]
-    assert (rows.lease["usd"], rows.stages) == (None, [])
+    assert (rows.lease["usd"], rows.stages) == (0.0, [])
+
+
+def test_a_lease_that_may_have_had_a_machine_has_no_known_cost(settings: Settings) -> None:
+    night = _night(12.0)
+    book = ledger(settings)
+    book.intend("l-9", Intent(night.night, "digitalocean", 2.59, datetime.now(UTC), "nb-l-9-a1-x1", kind=KIND))
+    book.end_attempt("l-9", "unanswered", "no answer within 60 s")
+    book.mark_released("l-9")
+
+    report_night(settings.data, ledger_file(settings), night.night, print)
+
+    rows = lease_rows(night.night, (settings.data / "runs" / night.night / "leases" / "l-9.json").read_bytes())
+    assert rows.lease["usd"] is None
 
 
 def test_every_lease_is_shown_with_its_stages(settings: Settings) -> None:
