@@ -149,7 +149,9 @@ WITH loads AS (
         coalesce(max(night_at) FILTER (night_at <= newest_at - INTERVAL 30 DAY) OVER setup, first_at) AS earlier_at
     FROM compared WINDOW setup AS (PARTITION BY model, "precision", machine, engine, isl, osl)
 )
-SELECT concat_ws(' ', model, "precision", gpus, engine) AS setup, * EXCLUDE (night_at, newest_at, first_at, earlier_at),
+SELECT concat_ws(' ', model, "precision", gpus, engine) || if(
+        count(DISTINCT machine) OVER (PARTITION BY model, "precision", gpus, engine) > 1, ' on ' || machine, ''
+    ) AS setup, * EXCLUDE (night_at, newest_at, first_at, earlier_at),
     if(night_at = newest_at, 'newest', 'earlier') AS "when"
 FROM chosen WHERE night_at IN (newest_at, earlier_at)
 ORDER BY setup, isl, osl, night, tok_per_s_per_user, scenario

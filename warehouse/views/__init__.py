@@ -205,9 +205,10 @@ def _typed(name: str, text: str) -> object:
 
 
 def _listed() -> Iterator[tuple[object, ...]]:
-    """The prices of the catalogue, those of today's sizes included."""
+    """The prices of the catalogue on demand, those of today's sizes included."""
     for past in read_prices():
-        yield past.provider, past.gpu, past.gpu_count, past.usd_per_hour, past.seen_until
+        if past.terms is None:
+            yield past.provider, past.gpu, past.gpu_count, past.usd_per_hour, past.seen_until
     for one in read_catalog().sizes:
         if one.usd_per_hour is not None and not one.is_spot:
             yield one.cloud, one.gpu, one.gpu_count, one.usd_per_hour, one.price_date

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from catalog.read import read_prices
 from warehouse.lake.lake import write_rows
 from warehouse.lake.query import run_sql
 from warehouse.rows.row_ids import blank_row
@@ -14,6 +15,7 @@ from warehouse.schema.row import Row
 
 NIGHT = "2026-03-01"
 ON_A, ON_B = (100.0, 104.0, 97.0), (80.0, 79.0, 85.0)
+MI300X = ("MI300X", 1, None)  # one of it on demand
 KINDS = {"h200": "gpu-h200x8-1128gb", "mi300x": "gpu-mi300x8-1536gb"}
 
 
@@ -73,3 +75,15 @@ def test_output_tokens_are_priced_at_the_nights_price_and_at_each_listed_one(tmp
     assert ("mi300x", None, 10.0, pytest.approx(10.0 / 1.8)) in found
     assert ("h200", "digitalocean", 35.76, pytest.approx(35.76 / 3.6)) in found  # that of sizes.csv, not the older one
     assert ("mi300x", "digitalocean", 20.72, pytest.approx(20.72 / 1.8)) in found
+
+
+def test_a_price_that_not_everybody_pays_on_demand_is_not_listed(tmp_path: Path) -> None:
+    rows = rows_of("mi300x", (500.0,), 10.0) + rows_of("h200", (500.0,), 10.0)
+    one = [row | {"machine_kind": "gpu-mi300x1-192gb"} for row in rows]
+    write_rows(tmp_path / "lake", "measurements", NIGHT, one)
+
+    listed = dict(run_sql(tmp_path, "SELECT provider, usd_per_hour FROM machine_prices WHERE provider NOT NULL").rows)
+
+    on_demand = {price.provider for price in read_prices() if (price.gpu, price.gpu_count, price.terms) == MI300X}
+    assert on_demand <= listed.keys()
+    assert not {"crusoe", "azure", "oracle"} & listed.keys(), "a spot price, and two that are known about"

@@ -10,6 +10,7 @@ from tests.warehouse.simulated_lake import write
 from warehouse.lake.database import build_warehouse
 from warehouse.lake.query import ask
 from warehouse.schema.row import Row
+from warehouse.site.frontier import at_fixed_speeds
 from warehouse.site.overview import PER_USD, WITHIN_SLO, Line, overview, tier
 from warehouse.site.overview_table import overview_html
 from warehouse.site.questions import POINTS, TRIED
@@ -89,3 +90,15 @@ def test_a_name_with_html_is_text(lines: dict[str, Line], tmp_path: Path) -> Non
     hostile = overview([], [{**lines["bad"].key, "model": "<script>x", "night": LAST, "result": "failed"}])
 
     assert "<script>x" not in overview_html(hostile, tmp_path)
+
+
+def test_two_machines_with_the_same_gpus_are_two_setups_at_a_fixed_speed(tmp_path: Path) -> None:
+    loads = [run(LAST, kind, speed) for kind in ("good", "worse") for speed in (10.0, 60.0)]
+    write(tmp_path / "lake", "measurements", LAST, [*loads, run(LAST, "other", 20.0, gpus=["H"])])
+    build_warehouse(tmp_path)
+
+    points = ask(tmp_path, POINTS).dicts()
+
+    assert {row["setup"] for row in points} == {"m fp8 8xG vllm on good", "m fp8 8xG vllm on worse", "m fp8 8xH vllm"}
+    at_twenty = [row for row in at_fixed_speeds(points) if row["tok/s per user"] == 20]
+    assert sorted(row["setup"] for row in at_twenty) == sorted({row["setup"] for row in points})

@@ -11,11 +11,16 @@ from warehouse.report.pictures import Answer, asked, picture_html, sources_html
 from warehouse.schema.row import Row
 
 _STAGES = """
+WITH spent AS (
+    SELECT *,
+        stage = 'measure' AND row_number() OVER (PARTITION BY run_id, stage ORDER BY started_at DESC) = 1 AS is_run
+    FROM stages WHERE night = {{ night }}
+)
 SELECT stage, count(*) AS times, sum(duration_s) / 60 AS duration_min, sum(usd) AS usd,
-    sum(usd) / nullif(sum(sum(usd)) OVER (), 0) AS cost_share, sum(energy_j) / 3600 AS energy_wh
-FROM stages LEFT JOIN (SELECT night, run_id, energy_j FROM measurements WHERE night = {{ night }}) AS runs
+    sum(usd) / nullif(sum(sum(usd)) OVER (), 0) AS cost_share, sum(energy_j) FILTER (is_run) / 3600 AS energy_wh
+FROM spent LEFT JOIN (SELECT night, run_id, energy_j FROM measurements WHERE night = {{ night }}) AS runs
     USING (night, run_id)
-WHERE night = {{ night }} GROUP BY stage ORDER BY min(stages.started_at), stage
+GROUP BY stage ORDER BY min(spent.started_at), stage
 """
 _TOKENS = """
 SELECT scenario, count(*) AS runs, avg(usd_per_mtok_output) AS usd_per_mtok_output,

@@ -25,7 +25,8 @@ WITH chosen AS (
     FROM seen GROUP BY run_id
 ), sent AS (
     SELECT run_id, least(floor((send_s - begin_s) / width_s), 29)::INTEGER AS bin, count(*) AS sent,
-        count(*) FILTER (outcome <> 'ok') AS failed, median(ttft_ms) AS ttft_p50_ms, max(ttft_ms) AS ttft_max_ms
+        count(*) FILTER (outcome NOT IN ('ok', 'cancelled_as_planned')) AS failed,
+        median(ttft_ms) AS ttft_p50_ms, max(ttft_ms) AS ttft_max_ms
     FROM seen JOIN spans USING (run_id) GROUP BY ALL
 ), ended AS (
     SELECT run_id, least(floor((end_s - begin_s) / width_s), 29)::INTEGER AS bin, count(*) AS ended

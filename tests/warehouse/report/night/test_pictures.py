@@ -1,15 +1,19 @@
 """The pictures of a night: each with its numbers and its SQL, or with the reason why there is none."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.warehouse.conftest import NIGHT
-from tests.warehouse.simulated_lake import night_name, write_lake
+from tests.warehouse.simulated_lake import night_name, write, write_lake
+from warehouse.lake.database import build_warehouse
+from warehouse.lake.lake import write_rows
 from warehouse.lake.query import ask
 from warehouse.load import LoadSummary
 from warehouse.report.headings import heading
+from warehouse.report.night.costs import _STAGES
 from warehouse.report.night.pictures_of import pictures_of
 from warehouse.report.night.requests_over_time import _BINS
 from warehouse.report.night.sentence import sentence
@@ -122,3 +126,37 @@ def test_a_scale_has_a_few_round_ticks_and_holds_its_values() -> None:
     assert 50 <= found.at(3.0) < found.at(2733.0) <= 450
     assert Scale(0.0, 0.3, 0, 100).ticks() == pytest.approx([0, 0.1, 0.2, 0.3])
     assert scale([], 0, 100).at(0.0) == 0
+
+
+def test_a_request_that_was_cancelled_as_planned_is_not_drawn_as_failed(tmp_path: Path) -> None:
+    night = night_name(0)
+    lake = write_lake(tmp_path, 1, requests=10) / "lake"
+    rows = ask(tmp_path, "FROM requests").dicts()
+    outcomes = ["ok", "cancelled_as_planned", "timeout"]
+    for at, row in enumerate(rows):
+        row |= {"outcome": outcomes[at % 3], "send_s": float(at % 10)}
+    write_rows(lake, "requests", night, rows)
+    build_warehouse(tmp_path)
+
+    drawn = asked(tmp_path, night, _BINS).rows
+
+    assert sum(row["failed"] for row in drawn) == sum(row["outcome"] == "timeout" for row in rows) == 20
+
+
+def test_a_run_that_was_measured_in_two_goes_has_its_energy_once(tmp_path: Path) -> None:
+    night = night_name(0)
+    lake = write_lake(tmp_path, 1, requests=10) / "lake"
+    (run, *_) = rows = ask(tmp_path, "FROM measurements WHERE outcome = 'measured'").dicts()
+    write_rows(lake, "measurements", night, [row | {"energy_j": 3600.0 if row is run else None} for row in rows])
+    begin = run["started_at"]
+    goes = [
+        {"night": night, "lease_id": "l", "stage": "measure", "run_id": run["run_id"], "usd": 1.0, "duration_s": 60.0}
+        | {"started_at": begin + timedelta(minutes=at)}
+        for at in range(2)
+    ]
+    write(lake, "stages", night, goes)
+    build_warehouse(tmp_path)
+
+    (stage,) = asked(tmp_path, night, _STAGES).rows
+
+    assert (stage["times"], stage["duration_min"], stage["energy_wh"]) == (2, 2.0, 1.0)
