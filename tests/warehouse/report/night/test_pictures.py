@@ -14,6 +14,7 @@ from warehouse.lake.query import ask
 from warehouse.load import LoadSummary
 from warehouse.report.headings import heading
 from warehouse.report.night.costs import _STAGES
+from warehouse.report.night.load_curve import _LOADS
 from warehouse.report.night.pictures_of import pictures_of
 from warehouse.report.night.requests_over_time import _BINS
 from warehouse.report.night.sentence import sentence
@@ -160,3 +161,17 @@ def test_a_run_that_was_measured_in_two_goes_has_its_energy_once(tmp_path: Path)
     (stage,) = asked(tmp_path, night, _STAGES).rows
 
     assert (stage["times"], stage["duration_min"], stage["energy_wh"]) == (2, 2.0, 1.0)
+
+
+def test_a_load_of_which_one_repeat_lacks_a_latency_is_one_point(tmp_path: Path) -> None:
+    night = night_name(0)
+    lake = write_lake(tmp_path, 1, requests=10) / "lake"
+    rows = [row | {"tpot_p50_ms": 10.0, "ttft_p50_ms": 50.0} for row in ask(tmp_path, "FROM measurements").dicts()]
+    next(row for row in rows if row["repeat"] == 2 and row["scenario"] == "s0")["ttft_p50_ms"] = None
+    write_rows(lake, "measurements", night, rows)
+    build_warehouse(tmp_path)
+
+    loads = asked(tmp_path, night, _LOADS).rows
+
+    assert [row["scenario"] for row in loads] == ["s0", "s1"]
+    assert [row["ttft_p50_ms"] for row in loads] == pytest.approx([50.0, 50.0])
