@@ -15,7 +15,7 @@ from warehouse.histories import import_history, reader_of
 from warehouse.importers.history.action_benchmark import read_action_benchmark
 from warehouse.importers.history.check import HistoryCheck
 from warehouse.importers.history.long_table import HistoryOptions, column_map, is_long_table
-from warehouse.importers.history.row import HistoryRow, moment_in_name
+from warehouse.importers.history.row import HistoryRow, moment_in_name, moment_of
 from warehouse.importers.parsing.document import Document, read_document
 from warehouse.lake.query import run_sql
 from warehouse.rebuild import rebuild
@@ -309,6 +309,32 @@ def test_the_time_of_a_result_is_in_it_or_in_its_name_or_in_its_folder(
 
     assert {row.measured_at for row in rows} == {at}
     assert {"no_zone", "one_point"} & {code for code, _, _ in check.remarks()} == {"no_zone"}
+
+
+def test_each_line_of_a_result_has_its_own_time(undated: str) -> None:
+    told = [json.loads(undated) | {"date": f"2026030{day}-013000"} for day in (1, 2)]
+    document = read_document("serve-2026-01-01.jsonl", "".join(f"{json.dumps(one)}\n" for one in told).encode())
+
+    rows = list(reader_of(document, PLAIN)(document, PLAIN))
+
+    assert {row.measured_at for row in rows} == {datetime(2026, 3, day, 1, 30, tzinfo=UTC) for day in (1, 2)}
+
+
+def test_the_repeats_of_a_sweep_are_not_one_run_that_was_read_before(undated: str) -> None:
+    told = [json.loads(undated) | {"output_throughput": 100.0 + at, "run_number": at} for at in range(3)]
+    document, check = read_document("2026-03-01/summary.json", json.dumps(told).encode()), HistoryCheck()
+
+    rows = [row for row, _ in check.passed(reader_of(document, PLAIN)(document, PLAIN))]
+
+    assert [row.value for row in rows if row.metric == "output_throughput_tok_per_s"] == [100.0, 101.0, 102.0]
+    assert {"same_stamp", "duplicate_run"} & {code for code, _, _ in check.remarks()} == {"same_stamp"}
+
+
+@pytest.mark.parametrize("text", ["202603010200", "20260301020000"])
+def test_a_compact_date_is_not_a_number_of_milliseconds(text: str) -> None:
+    at, _ = moment_of(text)
+
+    assert at == datetime(2026, 3, 1, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("name", ["job-1767579420.json", "a12026030112.json", "20261301.json", "v2026.json"])

@@ -34,7 +34,8 @@ def row_of(one: Measurement) -> dict[str, Any]:
             "osl": one["osl"],
             "tp": sizes["tp"],
             "pp": sizes["pp"],
-            "ep": 1,
+            "ep": one["ep_size"] or 1,
+            "spec_decoding": one["spec_method"],
             "tput_per_gpu": _per_gpu(one, one.total_tok_per_s),
             "output_tput_per_gpu": _per_gpu(one, one["output_throughput_tok_per_s"]),
             "input_tput_per_gpu": _per_gpu(one, one.input_tok_per_s),
@@ -60,6 +61,8 @@ def lacking(one: Measurement) -> str | None:
         return f"InferenceX has no key for {one.gpu}; its keys are {', '.join(sorted(HARDWARE))}"
     if one["concurrency_asked"] is None:
         return "the format supports closed loops only"
+    if one["is_speculative"] and one["spec_method"] is None:
+        return "the format needs the method of speculation, and it is unknown"
     if one.parallel["dp"] != 1:
         return "the format has no field for data parallel"
     return None

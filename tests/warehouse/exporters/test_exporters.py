@@ -144,6 +144,7 @@ def test_nvidias_files_are_read_back_with_the_same_numbers(name: str, file: str,
         ({"gpus": []}, "needs throughput per GPU"),
         ({"concurrency_asked": None}, "closed loops only"),
         ({"dp_size": 2}, "data parallel"),
+        ({"is_speculative": True, "spec_method": None}, "method of speculation"),
     ],
 )
 def test_what_inferencex_has_no_word_for_is_left_out(chat: Measurement, values: dict[str, Any], why: str) -> None:
@@ -349,3 +350,10 @@ def _types_of(value: Any, types: Any) -> Any:
     if isinstance(types, dict):
         return {name: _types_of(part, types[name]) for name, part in value.items()}
     return [_types_of(value[0], types[0])] if isinstance(types, list) else types
+
+
+def test_inferencex_has_the_experts_and_the_speculation_of_a_run(chat: Measurement) -> None:
+    speculative = changed(chat, ep_size=8, is_speculative=True, spec_method="eagle3")
+    found = [json.loads(text_of("inferencex", one))[0] for one in (chat, speculative)]
+
+    assert [(row["ep"], row.get("spec_decoding")) for row in found] == [(1, None), (8, "eagle3")]

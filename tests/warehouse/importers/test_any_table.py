@@ -303,3 +303,26 @@ def test_a_second_header_row_belongs_to_the_header() -> None:
     assert [(one.asked.gpu, one.said.unstated_throughput_tok_per_s) for one in claims] == [
         *(("RTX 4090", 130.12), ("A100 80GB", 111.7))
     ]
+
+
+@pytest.mark.parametrize(("tpot", "ms", "throughput"), [("12,5", 12.5, 1.234), ("1.012,5", 1012.5, 1234.0)])
+def test_one_column_with_decimal_commas_speaks_for_the_table(tpot: str, ms: float, throughput: float) -> None:
+    header, row = "Model;TTFT P50 (s);TPOT P50 (ms);Output tok/s", f"Llama-3.1-8B;1,234;{tpot};1.234"
+    (claim,) = claims_of("x.csv", f"{header}\n{row}\n")
+
+    assert claim.latency_s == {"ttft": {"median": 1.234}, "tpot": {"median": pytest.approx(ms / 1000)}}
+    assert claim.said.output_throughput_tok_per_s == throughput, "1.234 has thousands where 1.012,5 has them"
+
+
+def test_a_decimal_point_elsewhere_leaves_each_column_to_itself() -> None:
+    header, row = "Model;TTFT P50 (s);TPOT P50 (ms);Output tok/s", "Llama-3.1-8B;1.25;12,5;1.234"
+    (claim,) = claims_of("x.csv", f"{header}\n{row}\n")
+
+    assert claim.said.output_throughput_tok_per_s == 1.234
+
+
+@pytest.mark.parametrize("name", ["output_tok_s", "output_throughput_tok_s", "output tokens_s"])
+def test_tokens_before_an_s_are_a_rate(name: str) -> None:
+    (claim,) = claims_of("x.csv", f"model,{name}\nLlama-3.1-8B,33.1\n")
+
+    assert claim.said.output_throughput_tok_per_s == 33.1

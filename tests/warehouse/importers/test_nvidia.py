@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -103,3 +104,46 @@ def test_a_failed_scenario_of_version_1_is_its_own_row() -> None:
     claims = claims_of("v1.json", json.dumps(report))
 
     assert [bool(claim.remarks) for claim in claims] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("33.1k output tokens/sec", ("output_throughput_tok_per_s", 33_100.0)),
+        ("600 output tokens/min", ("output_throughput_tok_per_s", 10.0)),
+        ("33.1 output tokens/sec/GPU", ("output_per_gpu_tok_per_s", 33.1)),
+        ("90 total tokens per second", ("total_throughput_tok_per_s", 90.0)),
+    ],
+)
+def test_the_unit_of_a_cell_is_read_to_its_end(cell: str, said: tuple[str, float]) -> None:
+    claim = with_throughput(cell)
+
+    assert {name: value for name, value in asdict(claim.said).items() if value is not None} == dict([said])
+    assert claim.remarks == ()
+
+
+@pytest.mark.parametrize("number", ['"1.234,5"', "1 234", "1'234", "15-20", "1.234.567"])
+def test_a_number_with_more_behind_it_is_not_cut_off(number: str) -> None:
+    cell = f'{number[:-1]} output tokens/sec"' if number.startswith('"') else f"{number} output tokens/sec"
+    claim = with_throughput(cell)
+
+    assert claim.said.output_throughput_tok_per_s is None
+    assert [remark.code for remark in claim.remarks] == ["unreadable_value"]
+
+
+def test_the_rate_of_a_user_is_not_that_of_the_system() -> None:
+    claim = with_throughput("33.1 output tokens/sec/user")
+
+    assert claim.said.output_throughput_tok_per_s is None
+    assert [remark.code for remark in claim.remarks] == ["unit_unknown"]
+
+
+def test_a_row_without_a_throughput_and_with_a_reason_failed() -> None:
+    table = (HERE / "table.csv").read_text().splitlines()
+    rows = f"{table[0]},Reason\n{table[1].replace('41.5 output tokens/sec', 'N/A')},OOM\n"
+    report = json.loads((HERE / "v1.json").read_text())
+    report["benchmarks"] = [{"input_length": 128, "output_length": 128, "error": "OOM"}]
+
+    for claim in (claims_of("t.csv", rows)[0], claims_of("r.json", json.dumps(report))[0]):
+        assert (claim.outcome, claim.said.stated_cause) == ("failed", "OOM")
+        assert not {"Reason", "error"} & claim.unread.keys()

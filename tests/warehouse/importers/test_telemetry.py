@@ -186,3 +186,18 @@ def test_broken_telemetry_beside_a_result_is_a_remark() -> None:
     assert claim.device is None
     assert [remark.code for remark in claim.remarks] == ["unreadable_value"]
     assert claim.said.completed == 400
+
+
+def test_what_is_measured_of_a_gpu_is_not_taken_for_its_name() -> None:
+    rows = [f"{1_790_000_000 + at},{card},{at % 7},{300 + card}" for at in range(10) for card in range(2)]
+    device = alone("timestamp,device,gpu_use_percent,power_watts\n" + "\n".join(rows) + "\n")
+
+    assert (device.device_count, device.sample_count, device.power_max_w) == (2, 20, 301.0)
+
+
+def test_half_a_line_at_the_end_is_that_of_a_tool_that_was_killed() -> None:
+    whole = plain()
+    assert alone(whole + "1790000300,0").sample_count == alone(whole).sample_count
+
+    with pytest.raises(UnreadableResultError, match="has a different number of cells than the header"):
+        claims_of("t.csv", whole + "1790000300,0\n")

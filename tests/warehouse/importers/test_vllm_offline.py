@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from bench.audit.claim import Claim
@@ -136,3 +137,16 @@ def test_pytorch_records_of_an_offline_run_are_its_result(name: str) -> None:
 def test_pytorch_records_beside_their_result_are_no_claim() -> None:
     with pytest.raises(ToldBesideError, match="repeats run"):
         claims_of("run.pytorch.json", pytorch({"mean_ttft_ms": [1.0]}), run__json="{}")
+
+
+def test_errors_that_a_table_has_as_python_writes_them_are_read(tmp_path: Path) -> None:
+    run = {"num_prompts": 3, "duration": 10.0, "completed": 2, "request_throughput": 0.2, "request_rate": "inf"}
+    run |= {"model_id": "m", "input_lens": [9, 9, 9], "output_lens": [2, 2, 0], "ttfts": [0.1, 0.1, 0.0]}
+    run |= {"itls": [[0.1], [0.1], []], "errors": ["", "", "Bad: 'x'"], "start_times": [0.0, 1.0, 2.0], "run_number": 0}
+    pd.DataFrame([run]).to_csv(tmp_path / "summary.csv")
+
+    (claim,) = claims_at(tmp_path / "summary.csv")
+
+    assert claim.series is not None
+    assert claim.series.is_ok is not None
+    assert claim.series.is_ok.tolist() == [True, True, False]

@@ -212,3 +212,10 @@ def test_the_date_in_a_name_is_held_against_the_one_in_the_file() -> None:
     (pair,) = claim.pairs
     assert (pair.what, pair.claimed, pair.observed) == ("timestamp", "20260919-031500", "20260921-031500")
     assert claims_of("rust.json", (TWINS / "rust.json").read_text())[0].said.ended_at_s == 1_789_960_500.0
+
+
+@pytest.mark.parametrize(
+    ("backend", "engine"), [("sglang-oai", "sglang"), ("vllm-chat", "vllm"), ("openai-chat", None)]
+)
+def test_the_engine_is_that_of_the_backend_whatever_form_its_requests_have(backend: str, engine: str | None) -> None:
+    assert changed(backend=backend).asked.engine == engine

@@ -1,6 +1,7 @@
 """Dated result files of the tools that the importer knows: each claim of a file is a night of its series."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from bench.audit.claim import Claim
@@ -21,10 +22,11 @@ def read_dated_results(document: Document, options: HistoryOptions) -> Iterator[
 
     Raises UnknownFormatError for a file of no known format, UnreadableResultError for one without a time.
     """
-    of_document = _moment_without_zone(document)
+    reports, whole = _reports(document), document.json if document.is_json_object else {}
     for claim in read_claims(document):
         started = claim.said.started_at_s or claim.said.ended_at_s
-        at = of_document if started is None else datetime.fromtimestamp(started, UTC)
+        of_report = _moment_without_zone(document, reports.get(claim.lineage.place, whole))
+        at = of_report if started is None else datetime.fromtimestamp(started, UTC)
         if at is None:
             raise UnreadableResultError(
                 f"{document.name} states no time: put the date into its name or its folder's, "
@@ -33,9 +35,15 @@ def read_dated_results(document: Document, options: HistoryOptions) -> Iterator[
         yield from _rows(document, claim, at, options)
 
 
-def _moment_without_zone(document: Document) -> datetime | None:
-    """The time that a report states without a zone, else that of its name, else that of the nearest folder."""
-    report = document.json if document.is_json_object else {}
+def _reports(document: Document) -> Mapping[str, Mapping[str, object]]:
+    """The JSON objects of a file with a list or a line for each, by their places; empty for another file."""
+    with suppress(UnreadableResultError):
+        return dict(document.objects) if document.is_json_list or document.is_json_lines else {}
+    return {}
+
+
+def _moment_without_zone(document: Document, report: Mapping[str, object]) -> datetime | None:
+    """The time that a report states without a zone, else that of its file, else that of the nearest folder."""
     stated = (_moment(report.get(name)) for name in _TIMES)
     named = (moment_in_name(part) for part in reversed(document.path.parts))
     return next((at for at in (*stated, *named) if at is not None), None)
@@ -67,7 +75,7 @@ def _rows(document: Document, claim: Claim, at: datetime, options: HistoryOption
             place=f"{document.name} {lineage.place}".strip(),
             unit=unit,
             source=options.source or lineage.format,
-            run_id=document.sha256,
+            run_id=f"{document.sha256} {lineage.place}".strip(),
             has_zone=(claim.said.started_at_s or claim.said.ended_at_s) is not None,
             stack=stack,
         )

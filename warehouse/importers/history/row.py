@@ -10,11 +10,12 @@ from warehouse.importers.parsing.fields import number_in
 
 _PAIR = re.compile(r"\s*([\w.]+)\s*=\s*([^;]*?)\s*(?:;|$)")
 _DRIVERS = frozenset({"driver", "gpu_driver", "compute_runtime", "rocm", "cuda", "neo"})
-_EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{12,13}")
+_EPOCH = re.compile(r"\d{9,10}(?:\.\d+)?|\d{13}")
+_COMPACT = re.compile(r"20\d{10}(?:\d\d)?")  # 202603010200, with seconds or without
 _STAMP = re.compile(
     r"(?<!\d)(20\d\d)[-_.]?([01]\d)[-_.]?([0-3]\d)(?:[T_ -]?([0-2]\d)[:_-]?([0-5]\d)(?:[:_-]?([0-5]\d))?)?(?!\d)"
 )
-_MS_DIGITS = 12
+_MS_DIGITS = 13
 _EMPTY = frozenset({"", "-", "n/a", "na", "none", "null", "nan", "unknown"})
 
 
@@ -61,6 +62,8 @@ def moment_of(text: object) -> tuple[datetime | None, bool]:
         if _EPOCH.fullmatch(found):
             seconds = float(found) / (1000 if len(found.partition(".")[0]) >= _MS_DIGITS else 1)
             return datetime.fromtimestamp(seconds, UTC), True
+        if _COMPACT.fullmatch(found):
+            return moment_in_name(found), False
         at = datetime.fromisoformat(found)
     except (ValueError, OverflowError):
         return None, True

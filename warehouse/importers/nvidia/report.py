@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
 
 from bench.audit.claim import Claim, ClaimedConfig, ClaimedTotals
 from warehouse.importers.format import Format
@@ -9,12 +11,14 @@ from warehouse.importers.nvidia.cost import cost_of
 from warehouse.importers.parsing.document import Document
 from warehouse.importers.parsing.fields import IN_DOUBT, number_in
 from warehouse.importers.parsing.printed import engine_of, printed_precision, version_in
+from warehouse.importers.parsing.printed_units import unit_of
 from warehouse.importers.parsing.tree import Tree
 
 HEADER = frozenset({"Model", "PP", "TP", "Input Length", "Output Length", "Throughput", "GPU"})
 LISTS = ("benchmarks", "concurrency_benchmarks", "throughput_degradation")
 _COUNTED = re.compile(r"(?P<count>\d{1,4})\s*[x\u00d7]\s*(?P<gpu>.+)", re.IGNORECASE)
-_THROUGHPUT = re.compile(r"(?P<number>[-+]?[\d,]*\.?\d+(?:[eE][-+]?\d+)?)\s*(?P<unit>.*)")
+_THROUGHPUT = re.compile(r"(?P<number>[-+]?[\d,]*\.?\d+(?:[eE][-+]?\d+)?)\s*(?P<unit>[a-zA-Z].*)?")
+_COUNTING = re.compile(r"[()]|\b(?:output|generated|total)\b", re.IGNORECASE)  # words of a unit that say which tokens
 
 
 def recognises(document: Document) -> bool:
@@ -70,6 +74,7 @@ def _claim(document: Document, form: Format, place: str, row: Tree, about: Claim
         duration_s=row.positive("wall_time_sec", "time_sec"),
         total_output_tokens=row.count("total_tokens", "actual_tokens"),
         output_throughput_tok_per_s=row.positive("throughput_tokens_per_sec", "throughput_tok_s"),
+        stated_cause=row.text("error"),
     )
     asked = _asked(row, about, isl, osl, said)
     return Claim(
@@ -78,6 +83,7 @@ def _claim(document: Document, form: Format, place: str, row: Tree, about: Claim
         said=said,
         latency_s={"e2el": {"mean": latency}} if latency is not None else {},
         remarks=row.all_remarks(),
+        outcome=_outcome(said),
         label=_named(row.text("scenario"), asked),
         unread=row.all_unread(),
         required=form.required,
@@ -131,15 +137,23 @@ def _read_csv(document: Document, form: Format) -> Iterator[Claim]:
             osl=row.positive("Output Length"),
             concurrency=row.count("Concurrency"),
         )
+        said = replace(_throughput(row), stated_cause=row.text("Reason"))
         yield Claim(
             lineage=form.lineage(document, place),
             asked=asked,
-            said=_throughput(row),
+            said=said,
             remarks=row.all_remarks(),
+            outcome=_outcome(said),
             label=_named(row.text("Scenario"), asked),
             unread=row.all_unread(),
             required=form.required,
         )
+
+
+def _outcome(said: ClaimedTotals) -> Literal["measured", "failed"]:
+    """A row without a throughput whose reason is stated failed; our own exports have such rows."""
+    has_rate = said.output_throughput_tok_per_s or said.total_throughput_tok_per_s or said.unstated_throughput_tok_per_s
+    return "failed" if said.stated_cause is not None and not has_rate else "measured"
 
 
 def _throughput(row: Tree) -> ClaimedTotals:
@@ -148,10 +162,10 @@ def _throughput(row: Tree) -> ClaimedTotals:
     found = _THROUGHPUT.fullmatch(text or "")
     if found is None:
         if text is not None:
-            row.remark("unreadable_value", f"Throughput = {text!r:.60} does not begin with a number; ignored")
+            row.remark("unreadable_value", f"Throughput = {text!r:.60} is not one number and its unit; ignored")
         return ClaimedTotals()
     try:
-        value, unit = number_in(found["number"]), found["unit"].lower()
+        value, unit = number_in(found["number"]), (found["unit"] or "").lower()
     except ValueError:
         row.remark("unreadable_value", f"Throughput = {text!r:.60} is not a number: {IN_DOUBT}; ignored")
         return ClaimedTotals()
@@ -162,15 +176,21 @@ def _throughput(row: Tree) -> ClaimedTotals:
 
 
 def _counted(row: Tree, value: float, unit: str) -> ClaimedTotals:
-    if "tok" not in unit:
+    known = unit_of(_COUNTING.sub("", unit))
+    if known is None or known.dimension not in ("tok/s", "tok/s/gpu"):
         row.remark("unit_unknown", f"Throughput has the unit {unit!r}; ignored")
         return ClaimedTotals()
+    value, is_of_gpu = value * known.factor, known.dimension == "tok/s/gpu"
     if "output" in unit or "generated" in unit:
+        if is_of_gpu:
+            return ClaimedTotals(output_per_gpu_tok_per_s=value)
         return ClaimedTotals(output_throughput_tok_per_s=value)
     if "total" in unit:
+        if is_of_gpu:
+            return ClaimedTotals(total_per_gpu_tok_per_s=value)
         return ClaimedTotals(total_throughput_tok_per_s=value)
     row.remark("tokens_ambiguous", f"Throughput in {unit!r} does not state which tokens it counts")
-    return ClaimedTotals(unstated_throughput_tok_per_s=value)
+    return ClaimedTotals() if is_of_gpu else ClaimedTotals(unstated_throughput_tok_per_s=value)
 
 
 def _gpus(text: str | None) -> tuple[str | None, int | None]:

@@ -130,6 +130,8 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
 
 def _ending(words: list[str]) -> tuple[Unit, list[str]] | None:
     """The unit of the last words and the words before it, the longest unit first."""
+    if words[-2:] in (["tok", "s"], ["toks", "s"], ["tokens", "s"]):  # `output_tok_s`
+        return Unit("tok/s", 1.0), words[:-2]
     for count in range(min(_WORDS_OF_A_UNIT, len(words)), 0, -1):
         if words[-count:] == ["token", "s"]:
             continue  # `latency per token s` is in seconds

@@ -134,12 +134,16 @@ def _with_points(table: Table) -> Table:
     """The table with a point for each decimal comma, in columns whose numbers can only be meant so.
 
     `33,1` has no thousands; `1,234` beside it has none either, and `2.345` beside `1.234,5` has them. A column that has
-    both `33.1` and `240,5` is left as it is, for its comma may stand for either.
+    both `33.1` and `240,5` is left as it is, for its comma may stand for either. Where no number of the table has a
+    decimal point, one column with decimal commas speaks for the others: `1,234` there has one, too.
     """
     columns = [[row.cells[at] for row in table.rows] for at in range(len(table.header))]
     meant = {at: _printed_numbers(cells) for at, cells in enumerate(columns) if _is_decimal(cells)}
     if not meant:
         return table
+    if not any(_has_point(cells) or _is_grouped_by_comma(cells) for cells in columns):
+        of_table = _printed_numbers([cell for cells in columns for cell in cells])
+        meant = {at: meant.get(at, of_table) for at in range(len(columns))}
     rows = tuple(
         replace(
             row, cells=tuple(_pointed(cell, meant[at]) if at in meant else cell for at, cell in enumerate(row.cells))
@@ -156,10 +160,15 @@ def _printed_numbers(cells: Sequence[str]) -> re.Pattern[str]:
 
 def _is_decimal(cells: Sequence[str]) -> bool:
     numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
-    has_comma = any(_DECIMAL_COMMA.search(cell) for cell in numbers)
-    is_grouped = any(cell.count(",") > 1 for cell in numbers)
-    has_point = any(_POINT.search(cell.partition(",")[0]) for cell in numbers)
-    return has_comma and not is_grouped and not has_point
+    return any(map(_DECIMAL_COMMA.search, numbers)) and not _is_grouped_by_comma(cells) and not _has_point(cells)
+
+
+def _is_grouped_by_comma(cells: Sequence[str]) -> bool:
+    return any(cell.count(",") > 1 for cell in cells if _NUMBER.fullmatch(cell))
+
+
+def _has_point(cells: Sequence[str]) -> bool:
+    return any(_POINT.search(cell.partition(",")[0]) for cell in cells if _NUMBER.fullmatch(cell))
 
 
 def _pointed(cell: str, numbers: re.Pattern[str]) -> str:

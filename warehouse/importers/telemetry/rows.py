@@ -22,7 +22,11 @@ from warehouse.importers.parsing.fields import NOTHING
 from warehouse.importers.parsing.units import ENERGY, POWER
 
 TIMES = ("timestamp", "time", "epoch")
-DEVICES = ("index", "gpu", "device", "gpu_id", "card")
+# Whole names: `gpu_use_percent` is no device.
+DEVICES = (
+    *("index", "gpu", "device", "gpu_id", "card", "gpu_index", "device_id", "device_index", "card_id", "card_index"),
+    *("gpu_uuid", "device_uuid", "uuid", "gpu_bus_id", "pci_bus_id"),
+)
 # Prefixes of column names by what they measure, in lower case with `_` for every other character.
 MEASURED = {
     "power_w": (
@@ -70,7 +74,7 @@ def is_telemetry(document: Document) -> bool:
     names = [plain(name) for name in document.header()]
     return (
         _find(names, TIMES) is not None
-        and _find(names, DEVICES) is not None
+        and _named(names, DEVICES) is not None
         and any(_find(names, begins) is not None for begins in MEASURED.values())
     )
 
@@ -84,7 +88,7 @@ def samples_of(document: Document) -> Samples:
     """Its samples in file order; raises if columns are missing or a time is invalid."""
     header, rows = _rows(document)
     names = [plain(name) for name in header]
-    time, device = _find(names, TIMES), _find(names, DEVICES)
+    time, device = _find(names, TIMES), _named(names, DEVICES)
     if time is None or device is None:
         raise UnreadableResultError(f"{document.name} has no time column or no device column")
     kept = [(line, row) for line, row in rows if row[device].strip().lower() not in NOTHING]
@@ -115,6 +119,8 @@ def _rows(document: Document) -> tuple[list[str], list[tuple[int, list[str]]]]:
         raise UnreadableResultError(f"{document.name} line {reader.line_num} is not valid CSV: {error}") from error
     header = lines[0][1] if lines else []
     rows = [(line, row) for line, row in lines[1:] if row != header]
+    if rows and len(rows[-1][1]) < len(header) and not document.text.endswith("\n"):
+        del rows[-1]  # its tool was killed as it wrote
     wrong = next((line for line, row in rows if len(row) != len(header)), None)
     if wrong is not None:
         raise UnreadableResultError(f"{document.name} line {wrong} has a different number of cells than the header")
@@ -122,12 +128,20 @@ def _rows(document: Document) -> tuple[list[str], list[tuple[int, list[str]]]]:
 
 
 def _find(names: list[str], begins: tuple[str, ...]) -> int | None:
-    """The first column with one of these names, with or without a unit suffix."""
+    """The first column with one of these names, without a unit suffix or else with one."""
+    named = _named(names, begins)
+    if named is not None:
+        return named
     for begin in begins:
         for at, name in enumerate(names):
-            if name == begin or name.startswith(f"{begin}_"):
+            if name.startswith(f"{begin}_"):
                 return at
     return None
+
+
+def _named(names: list[str], wanted: tuple[str, ...]) -> int | None:
+    """The first column with one of these names, the first of them before the others."""
+    return next((names.index(one) for one in wanted if one in names), None)
 
 
 def _moment(file: str, line: int, text: str) -> tuple[float, bool]:

@@ -24,7 +24,13 @@ from warehouse.importers.parsing.latencies import read_latencies
 from warehouse.importers.parsing.timestamps import epoch_s
 
 ALWAYS = ("num_prompts", "duration", "completed", "request_throughput")
-_ENGINES = {"vllm": "vllm", "sglang": "sglang", "sglang-native": "sglang", "tgi": "tgi", "tensorrt-llm": "tensorrt-llm"}
+# The clients of vLLM and SGLang name the form of the requests behind the engine.
+_ENGINES = {
+    **dict.fromkeys(("vllm", "vllm-chat"), "vllm"),
+    **dict.fromkeys(("sglang", "sglang-native", "sglang-oai", "sglang-oai-chat", "sglang-embedding"), "sglang"),
+    "tgi": "tgi",
+    "tensorrt-llm": "tensorrt-llm",
+}
 _STAMP = re.compile(r"(?<!\d)\d{8}-\d{6}(?!\d)")
 REQUIRED = frozenset({"incomplete", "zero_output", "failed_not_zero", "derived_mismatch"})
 REQUIRED_OF_DETAILED = frozenset({"sum_mismatch", "stat_mismatch", "percentile_order"})

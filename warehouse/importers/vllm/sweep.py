@@ -3,6 +3,7 @@
 The runs' own folders hold separate results of `vllm bench serve`.
 """
 
+import ast
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
@@ -40,6 +41,8 @@ def _value(cell: str) -> object:
     if cell.startswith("["):
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(cell)
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return ast.literal_eval(cell)  # texts as Python writes them, in single quotes
     return cell
 
 
