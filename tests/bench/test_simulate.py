@@ -51,3 +51,4 @@ def test_a_seed_is_a_measurement() -> None:
     load = load_of(spread=0.5, seed=3)
 
     assert claim_of(simulate(load)).said == claim_of(simulate(load)).said
+    assert claim_of(simulate(load)).said != claim_of(simulate(load_of(spread=0.5, seed=4))).said

@@ -61,6 +61,18 @@ def test_a_closed_loop_has_no_intended_time(start_truth: StartTruth, run_meter: 
     assert report.summary["client"]["dispatch_delay_p99_ms"] is None
 
 
+def test_a_closed_loop_reports_how_long_a_slot_stayed_free(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth()
+
+    report = run_meter(truth.url, load={"kind": "closed", "concurrency": 2}, request_count=8)
+
+    client, workers = report.summary["client"], report.summary["workers"]
+    free_ns = [row["send_start_ns"] - row["slot_free_ns"] for row in report.rows if row["slot_free_ns"] is not None]
+    assert len(free_ns) == 6
+    assert client["send_gap_p99_ms"] == max(free_ns) / 1e6 > 0
+    assert client["core_share_max"] == max(one["cpu_s"] / one["wall_s"] for one in workers) > 0
+
+
 def test_an_open_loop_intends_exactly_its_schedule(start_truth: StartTruth, run_meter: RunMeter) -> None:
     truth = start_truth()
 
@@ -70,7 +82,8 @@ def test_an_open_loop_intends_exactly_its_schedule(start_truth: StartTruth, run_
     arrivals = arrivals_ns(Load("poisson", rate_per_s=40.0), 10, 123)
     assert [at - intended[0] for at in intended] == [at - arrivals[0] for at in arrivals]
     assert all(row["send_start_ns"] >= row["intended_at_ns"] for row in report.rows)
-    assert report.summary["client"]["dispatch_delay_p99_ms"] >= 0
+    late_ns = [row["send_start_ns"] - row["intended_at_ns"] for row in report.rows if row["phase"] == "measured"]
+    assert report.summary["client"]["dispatch_delay_p99_ms"] == max(late_ns) / 1e6 > 0
 
 
 def test_an_open_loop_does_not_wait_for_answers(start_truth: StartTruth, run_meter: RunMeter) -> None:

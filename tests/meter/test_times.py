@@ -30,6 +30,18 @@ def test_no_token_is_seen_before_it_was_written(start_truth: StartTruth, run_met
         assert all(said <= seen for said, seen in zip(written, row["event_at_ns"], strict=True))
 
 
+def test_a_token_is_seen_before_the_next_one_is_written(start_truth: StartTruth, run_meter: RunMeter) -> None:
+    truth = start_truth(itl_ms=100)
+
+    report = run_meter(truth.url, request_count=2)
+
+    origin = origin_ns(report)
+    for row in report.rows:
+        written = [at - origin for at in truth.written_at(row["request_id"])]
+        assert all(seen < later for seen, later in zip(row["event_at_ns"], written[1:], strict=False))
+        assert row["done_at_ns"] < written[-1] + 100_000_000
+
+
 def test_no_request_is_received_before_it_was_sent(start_truth: StartTruth, run_meter: RunMeter) -> None:
     truth = start_truth()
 

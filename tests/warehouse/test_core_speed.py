@@ -44,6 +44,7 @@ def test_slow_cores_are_columns_of_a_run_and_the_cause_of_a_wide_interval(tmp_pa
     assert "1.25 times as long" in found[2][2]
     assert "the cores ran at 80% of their best speed" in found[2][2]
     messages = {message for (message,) in run_sql(data, "SELECT message FROM findings WHERE code = 'unstable'").rows}
+    assert messages
     assert all("the cores ran at 80% to 100% of their best speed in these repeats" in said for said in messages)
     assert "20.0% slower cores" in host_html(data, NIGHT)
 

@@ -154,6 +154,12 @@ def test_a_start_over_the_turn_of_the_year_has_its_import() -> None:
     assert found.import_s == 20.0
 
 
+def test_a_start_in_the_middle_of_the_second_of_its_first_line_took_no_negative_time() -> None:
+    line = f"(Worker pid=1) INFO {STARTED:%m-%d %H:%M:%S} [a.py:68] Starting to load model /models/small..."
+
+    assert read(line, started=STARTED.replace(microsecond=900_000)).import_s == 0.0
+
+
 def test_a_whole_that_is_shorter_than_its_parts_is_a_sentence() -> None:
     found = read(ON_GPUS.replace("took 20.50 s", "took 2.50 s"))
 

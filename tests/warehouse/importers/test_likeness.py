@@ -5,7 +5,7 @@ import difflib
 
 from catalog.read import read_spellings
 from tests.warehouse.importers.reading import claims_of
-from warehouse.importers.claims_table.likeness import COMPARED_MAX, Spellings
+from warehouse.importers.claims_table.likeness import Spellings
 from warehouse.importers.parsing.printed_units import split_name
 
 WORDS = [split_name(row.spelling)[0] for row in read_spellings()]
@@ -41,10 +41,10 @@ def test_a_header_of_hundreds_of_columns_compares_each_with_a_few_spellings() ->
 
     with profile:
         (claim,) = claims_of("wide.csv", f"{','.join(header)}\n{','.join(row)}\n")
-    (compared,) = [each.callcount for each in profile.getstats() if _is_ratio(each.code)] or [0]
+    (compared,) = [each.callcount for each in profile.getstats() if _is_ratio(each.code)]
 
     assert len(claim.not_read) == 200
-    assert compared <= 2 * COMPARED_MAX * len(header)  # by both readers of tables
+    assert 0 < compared <= 20 * len(header)  # of some hundred spellings
 
 
 def _is_ratio(code: object) -> bool:

@@ -113,7 +113,8 @@ def test_the_suite_plans_without_an_account(case: Case) -> None:
     (doubt,) = found.doubts
     assert doubt.startswith("the price may be out of date: no token for digitalocean: ")
     assert (found.price.usd_per_hour, night.suite.machine.gpu_count) == (case.usd_per_hour, 8)
-    assert (found.usd_max or 0.0) <= (night.suite.machine.budget_usd or 0.0)
+    assert found.usd_max is not None
+    assert 0 < found.usd_max <= (night.suite.machine.budget_usd or 0.0)
     assert broken_by(night.suite, "digitalocean") == ()
     assert refusals(night.suite, night.runs, "digitalocean") == ()
 

@@ -141,6 +141,7 @@ def test_the_events_of_latest_json_are_documented(tmp_path: Path, site: Path) ->
     documented = set(re.findall(r"`([a-z0-9_]+)`", PAGE.read_text()))
 
     assert said["night"] is None
+    assert said["events"]
     assert all(set(event) <= documented for event in said["events"])
 
 

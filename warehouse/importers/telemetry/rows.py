@@ -22,7 +22,7 @@ from warehouse.importers.parsing.fields import NOTHING
 from warehouse.importers.parsing.units import ENERGY, POWER
 
 TIMES = ("timestamp", "time", "epoch")
-# Whole names: `gpu_use_percent` is no device.
+# Whole names: `gpu_use_percent` names none.
 DEVICES = (
     *("index", "gpu", "device", "gpu_id", "card", "gpu_index", "device_id", "device_index", "card_id", "card_index"),
     *("gpu_uuid", "device_uuid", "uuid", "gpu_bus_id", "pci_bus_id"),

@@ -1,5 +1,6 @@
 """The pictures of a night: each with its numbers and its SQL, or with the reason why there is none."""
 
+import html
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -62,6 +63,7 @@ def test_the_sql_that_a_picture_shows_gives_its_numbers(loaded: tuple[Path, Load
     answer = asked(loaded[0], NIGHT, _BINS)
 
     assert ask(loaded[0], str(answer.query)).dicts() == answer.rows
+    assert str(answer.query).strip() in html.unescape(dict(pictures_of(loaded[0], NIGHT))["Requests over time"])
 
 
 def test_the_requests_in_flight_are_those_that_were_sent_and_had_not_ended(loaded: tuple[Path, LoadSummary]) -> None:
