@@ -138,8 +138,8 @@ def _by_number(machine_id: str) -> tuple[bool, int, str]:
 
 
 def offers_of(offers: Iterable[OfferRow]) -> list[Offer]:
-    """The offers, cheapest first, one for each kind and region."""
+    """The offers, cheapest first, one for each kind and region: the cheapest that is available, if one is."""
     found: dict[tuple[str, str | None], Offer] = {}
-    for one in sorted((row.value() for row in offers), key=lambda offer: offer.usd_per_hour):
+    for one in sorted((row.value() for row in offers), key=lambda offer: (not offer.is_available, offer.usd_per_hour)):
         found.setdefault((one.kind, one.region), one)
-    return list(found.values())
+    return sorted(found.values(), key=lambda offer: offer.usd_per_hour)

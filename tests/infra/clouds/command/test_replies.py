@@ -138,3 +138,12 @@ def test_the_scripts_read_what_the_reference_page_shows(tmp_path: Path) -> None:
         read = json.loads((tmp_path / script).read_bytes())
         shown = json.loads(examples(script)[0])
         assert {key: type(value) for key, value in read.items()} == {key: type(value) for key, value in shown.items()}
+
+
+def test_an_offer_that_is_sold_out_hides_no_dearer_one_of_its_kind() -> None:
+    full, free = ({"kind": "k", "usd_per_hour": usd, "is_available": usd > 1} for usd in (1.0, 2.0))
+    other = {"kind": "other", "usd_per_hour": 1.5}
+
+    found = offers_of(parse(Offers, json.dumps({"offers": [full, free, other]}), "offers").offers)
+
+    assert [(one.kind, one.usd_per_hour, one.is_available) for one in found] == [("other", 1.5, True), ("k", 2.0, True)]
