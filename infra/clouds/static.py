@@ -30,6 +30,7 @@ from infra.remote.host_lock import LockRefusal, look_script, read_refusal
 from infra.reporting import Say
 
 WAIT_POLL_S = 10.0  # between two looks at a host that another night holds
+LOST_MAX = 30  # looks in a row that the host does not answer
 
 
 class StaticCloud(Cloud):
@@ -122,6 +123,7 @@ class StaticCloud(Cloud):
 
     def wait_until_free(self, say: Say) -> None:
         """Return when no night uses the host, or only a lease that has expired; says once for which night it waits."""
+        told, lost = set[str](), 0
 
         def holder() -> str | None:
             with self._host() as host:
@@ -132,13 +134,23 @@ class StaticCloud(Cloud):
             return refusal.detail if refusal is not None and refusal.state == "busy" else None
 
         def is_free() -> bool:
-            name = holder()
+            nonlocal lost
+            try:
+                name = holder()
+            except CloudDeniedError:
+                raise
+            except CloudError as error:  # the network of hours may fail for a moment
+                lost += 1
+                if lost > LOST_MAX:
+                    raise
+                say(f"{error}; looking again")
+                return False
+            lost = 0
             if name is not None and name not in told:
                 told.add(name)
                 say(f"waiting for {self.name}, which is held by {name}")
             return name is None
 
-        told = set[str]()
         poll(self._clock, WAIT_POLL_S, is_free)
 
     def _is_past(self, held: dict[str, Any], host_now_s: float) -> bool:

@@ -101,8 +101,8 @@ def pin_prices(cloud: Cloud, machine: Machine) -> tuple[PinnedPrice, ...]:
     wanted, today = kinds_of(machine), datetime.now(UTC).date()
     lowest: dict[str, float] = {}
     for offer in cloud.offers():
-        if offer.kind in wanted:
-            lowest[offer.kind] = min(offer.usd_per_hour, lowest.get(offer.kind, offer.usd_per_hour))
+        for kind in (kind for kind in wanted if _is_of(offer, kind)):
+            lowest[kind] = min(offer.usd_per_hour, lowest.get(kind, offer.usd_per_hour))
     return tuple(
         PinnedPrice(cloud=cloud.name, kind=kind, usd_per_hour=usd, as_of=today) for kind, usd in lowest.items()
     )
@@ -130,7 +130,7 @@ def fitting(offers: Sequence[Offer], regions: Sequence[str], request: LeaseReque
     Raises LeaseError where the cloud knows none of the kinds, or not a region, or where every offer costs too much.
     """
     wanted = [kind for choice in request.choices for kind in _kinds(choice.kind, request.spot)]
-    known = [offer for offer in offers if offer.kind in wanted]
+    known = [offer for offer in offers if any(_is_of(offer, kind) for kind in wanted)]
     if not known:
         kinds = " or ".join(map(repr, dict.fromkeys(wanted)))
         offered = ", ".join(sorted({offer.kind for offer in offers})) or "nothing"
@@ -146,13 +146,15 @@ def fitting(offers: Sequence[Offer], regions: Sequence[str], request: LeaseReque
         for kind in _kinds(choice.kind, request.spot)
         for region in ((choice.region,) if choice.region else request.regions or (None,))
         for offer in fine
-        if offer.kind == kind and region in (None, offer.region)
+        if _is_of(offer, kind) and region in (None, offer.region)
     ))  # fmt: skip
 
 
 def elsewhere(offer: Offer, regions: Sequence[str], request: LeaseRequest) -> tuple[Offer, ...]:
     """The same offer in each of these regions in which a request takes its kind."""
-    choices = [choice for choice in request.choices if offer.kind in _kinds(choice.kind, request.spot)]
+    choices = [
+        choice for choice in request.choices if any(_is_of(offer, kind) for kind in _kinds(choice.kind, request.spot))
+    ]
     allowed = {
         region for choice in choices for region in ((choice.region,) if choice.region else request.regions or regions)
     }
@@ -184,6 +186,13 @@ def why_too_dear(offer: Offer, request: LeaseRequest, spent_usd: float = 0.0) ->
             f"{request.limit} = {request.budget_usd:.2f}: raise it, or shorten machine.lease_minutes"
         )
     return None
+
+
+def _is_of(offer: Offer, kind: str) -> bool:
+    """Whether an offer is of a kind, whose ending says how it is paid for; a cloud may say that beside the kind."""
+    if offer.kind.endswith(SPOT_ENDING) or not offer.is_spot:
+        return offer.kind == kind
+    return offer.kind + SPOT_ENDING == kind
 
 
 def _kinds(kind: str, spot: Spot) -> tuple[str, ...]:

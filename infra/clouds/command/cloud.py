@@ -5,6 +5,7 @@ A script may fail, hang or print anything: whatever it printed, a machine counts
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ from bench.errors import (
 )
 from bench.machine.names import PREFIX, MachineName, is_alike
 from infra.clock import Clock
-from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer, answer_or
+from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer
 from infra.clouds.command.replies import Listing, Offers, Rented, machines_of, offers_of, parse, shorten
 from infra.clouds.command.scripts import Scripts
 from infra.remote.ssh_keys import LeaseKeys, keys_of
@@ -144,11 +145,14 @@ class CommandCloud:
 
     def _require_name(self, rented: CloudMachine) -> None:
         """Raise CloudRefusedError where `list` shows a new machine under another name: it could not be found again."""
-        listed = answer_or(self._machines, [rented])
+        listed = [rented]
+        with suppress(CloudError):  # a denial too: the machine is rented, and an error would say that it is not
+            listed = self._machines()
         shown = next((one for one in listed if one.machine_id == rented.machine_id), rented)
         if shown.name.lower() == rented.name.lower():
             return
-        answer_or(lambda: self._change("release", {"id": rented.machine_id, "name": rented.name}), "")
+        with suppress(CloudError):
+            self._change("release", {"id": rented.machine_id, "name": rented.name})
         raise CloudRefusedError(
             f"{self._scripts.path('list')} shows the new machine {rented.machine_id} under the name "
             f"{shorten(shown.name)!r} and not {rented.name!r}, so Nightbench could not find it again and ran `release` "

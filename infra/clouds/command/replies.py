@@ -1,5 +1,6 @@
 """What the scripts print, as values. docs/reference/command-cloud.md shows each reply."""
 
+import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeVar
@@ -104,7 +105,7 @@ class Rented(_Part):
 def parse(model: type[Reply], text: str, who: str) -> Reply:
     """What a script printed; CloudError, with the script and the field, where it is something else."""
     try:
-        return model.model_validate_json(text)
+        return model.model_validate_json(_without_null(text))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(one) for one in first["loc"])
@@ -113,6 +114,18 @@ def parse(model: type[Reply], text: str, who: str) -> Reply:
             f"{who} exited with 0 and did not print what docs/reference/command-cloud.md asks for: "
             f"{shorten(' '.join(filter(None, (where, first['msg']))))}; it printed {shorten(begins or 'nothing')}"
         ) from error
+
+
+def _without_null(text: str) -> str:
+    """JSON without the members that are null, which count as left out; another text as it is."""
+    try:
+        return json.dumps(json.loads(text, object_hook=_of_members))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _of_members(members: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def shorten(text: str) -> str:
@@ -138,8 +151,8 @@ def _by_number(machine_id: str) -> tuple[bool, int, str]:
 
 
 def offers_of(offers: Iterable[OfferRow]) -> list[Offer]:
-    """The offers, cheapest first, one for each kind and region: the cheapest that is available, if one is."""
-    found: dict[tuple[str, str | None], Offer] = {}
+    """The offers, cheapest first, one for each kind, region and way of paying: of those that are available, if any."""
+    found: dict[tuple[str, str | None, bool], Offer] = {}
     for one in sorted((row.value() for row in offers), key=lambda offer: (not offer.is_available, offer.usd_per_hour)):
-        found.setdefault((one.kind, one.region), one)
+        found.setdefault((one.kind, one.region, one.is_spot), one)
     return sorted(found.values(), key=lambda offer: offer.usd_per_hour)

@@ -42,6 +42,8 @@ from infra.clouds.digitalocean.transport import AnswerTimes, BoundedTransport
 
 PER_PAGE = 200
 _RANDOM = secrets.SystemRandom()
+# Errors of requests and urllib3, by their names.
+_UNCONNECTED = frozenset({"ConnectTimeout", "NewConnectionError", "ConnectTimeoutError"})
 TRIES_MAX = 6
 BACKOFF_S, BACKOFF_MAX_S = 1.0, 30.0
 BUSY_WAIT_S = 5.0
@@ -179,14 +181,15 @@ class Calls:
     def _ours(self, what: str, error: AzureError) -> CloudError:
         """A failure of the library as one of our errors, by whether the call may have had its effect."""
         if isinstance(error, ServiceRequestError):
-            return self._never_sent(what, str(error))
+            return self._of_connection(what, error)
         if isinstance(error, HttpResponseError) and not isinstance(error, DecodeError) and error.response is not None:
             status = UNAUTHORIZED if isinstance(error, ClientAuthenticationError) else int(error.status_code or 0)
             response: Any = error.response  # its annotation is wrong
             return self._refusal(what, status, _body(response), dict(response.headers))
         return LostReplyError(f"{self._cloud}: the reply to {what} was lost ({type(error).__name__})")
 
-    def _never_sent(self, what: str, message: str) -> CloudError:
+    def _of_connection(self, what: str, error: ServiceRequestError) -> CloudError:
+        message = str(error)
         if "CERTIFICATE_VERIFY_FAILED" in message:
             return CloudRefusedError(
                 f"{self._cloud}: its certificate is not trusted: check NIGHTBENCH_DO_ENDPOINT and NIGHTBENCH_DO_CA"
@@ -195,7 +198,10 @@ class Calls:
             return CloudRefusedError(
                 f"{self._cloud}: NIGHTBENCH_DO_ENDPOINT must begin with https://, since the token is sent to it"
             )
-        return NotAskedError(f"{self._cloud} cannot be reached for {what} ({message[:200]})")
+        if _is_never_sent(error):
+            return NotAskedError(f"{self._cloud} cannot be reached for {what} ({message[:200]})")
+        # The library calls a connection that broke over the answer a request error, too.
+        return LostReplyError(f"{self._cloud}: the reply to {what} was lost ({message[:200]})")
 
     def _refusal(self, what: str, status: int, body: dict[str, Any], headers: dict[str, str]) -> CloudError:
         """The error for a status other than success."""
@@ -281,3 +287,11 @@ def _seconds(stated: str, now_s: float) -> float | None:
 def _number(text: str) -> float | None:
     """A number of ASCII digits without a sign; None for any other text."""
     return float(text) if re.fullmatch(r"\d+(\.\d*)?", text, re.ASCII) else None
+
+
+def _is_never_sent(error: ServiceRequestError) -> bool:
+    """Whether no connection was made, so that the request cannot have arrived."""
+    inner: Any = error.inner_exception
+    why = getattr(inner.args[0], "reason", inner.args[0]) if inner is not None and inner.args else None
+    why = getattr(why, "original_error", why)  # of a proxy
+    return any(one.__name__ in _UNCONNECTED for of in (inner, why) for one in type(of).__mro__)

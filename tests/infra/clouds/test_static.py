@@ -429,3 +429,18 @@ def test_a_host_with_an_unknown_key_is_refused_with_the_next_step(tmp_path: Path
 def test_a_missing_ssh_key_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="NIGHTBENCH_SSH_KEY"):
         read_access(OwnHost("me", "gpu1", 22), tmp_path / "nowhere", tmp_path / "known_hosts")
+
+
+def test_a_host_that_does_not_answer_for_a_moment_ends_no_waiting(access: Access) -> None:
+    answers, said = iter([1, None]), list[str]()
+    away = replace(access, port=9)
+    looks = StaticCloud(
+        target_of(access),
+        lambda: SshHost(away if next(answers) else access, patience_s=0, connect_s=1),
+        Polled(lambda: None),
+    )
+
+    looks.wait_until_free(said.append)
+
+    assert len(said) == 1
+    assert said[0].endswith("; looking again")

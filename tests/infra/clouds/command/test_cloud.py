@@ -11,7 +11,7 @@ from bench.machine.names import MachineName
 from infra.clouds.cloud import MachineOrder, Offer
 from infra.clouds.command.cloud import CommandCloud
 from infra.leases.acquire import take_lease
-from infra.leases.offers import Choice, LeaseRequest
+from infra.leases.offers import Choice, LeaseRequest, fitting
 from infra.leases.reaper import reap
 from infra.leases.release import release_lease
 from infra.ledger.lease import Lease
@@ -242,3 +242,34 @@ def test_a_machine_is_not_gone_where_other_scripts_show_nothing_of_it(
     assert [one.lease_id for one in ledger.open_leases()] == [lease.lease_id]
     account.set(states_now=False)
     assert account.cloud(clock).account() == str(account.scripts)
+
+
+def test_a_machine_whose_list_cannot_be_started_after_its_rent_is_not_taken_for_refused(
+    cloud: CommandCloud, account: Account, ledger: Ledger, clock: VirtualClock
+) -> None:
+    scripts = account.scripts
+    (scripts / "rent").rename(scripts / "rent.own")
+    (scripts / "rent").write_text(f"#!/bin/sh\n{scripts}/rent.own && chmod -x {scripts}/list\n")  # a deployment
+    (scripts / "rent").chmod(0o755)
+
+    with contextlib.suppress(CloudError, LeaseError):
+        take(cloud, ledger, clock)
+    (scripts / "list").chmod(0o755)
+
+    (lease,) = ledger.open_leases()
+    assert lease.machine_id in {str(one["id"]) for one in account.state()["machines"]}
+    release_lease(cloud, ledger, clock, lease.lease_id)
+    account.must_be_clean()
+
+
+@pytest.mark.parametrize(("spot", "rented"), [("never", [False]), ("only", [True]), ("first", [True, False])])
+def test_a_spot_offer_that_says_so_beside_its_kind_is_one(
+    cloud: CommandCloud, account: Account, spot: str, rented: list[bool]
+) -> None:
+    offer = {"kind": KIND, "region": "here"}
+    account.set(offers=[offer | {"usd_per_hour": 3.0}, offer | {"usd_per_hour": 2.0, "is_spot": True}])
+    request = LeaseRequest((Choice(KIND),), minutes=60, spot=spot)  # type: ignore[arg-type]  # one of its words
+
+    found = fitting(cloud.offers(), cloud.regions(), request, "command")
+
+    assert [offer.is_spot for offer in found] == rented

@@ -147,3 +147,12 @@ def test_an_offer_that_is_sold_out_hides_no_dearer_one_of_its_kind() -> None:
     found = offers_of(parse(Offers, json.dumps({"offers": [full, free, other]}), "offers").offers)
 
     assert [(one.kind, one.usd_per_hour, one.is_available) for one in found] == [("other", 1.5, True), ("k", 2.0, True)]
+
+
+def test_a_member_that_is_null_was_left_out() -> None:
+    offer = {"kind": "k", "usd_per_hour": 1.0, "is_spot": None, "is_available": None, "region": None}
+    machine = {"id": "1", "name": "x", "status": None}
+
+    assert parse(Offers, json.dumps({"offers": [offer]}), "offers").offers[0].is_available
+    assert parse(Listing, json.dumps({"machines": [machine], "now": None}), "list").machines[0].status == "active"
+    assert parse(Rented, json.dumps({"refused": "no-capacity", "reason": None, "machine": None}), "rent").reason == ""

@@ -6,10 +6,14 @@ from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
+import requests
 import trustme
+from azure.core.exceptions import ServiceRequestError
 from pydantic import SecretStr
+from urllib3 import HTTPConnectionPool
+from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError, SSLError
 
-from bench.errors import CloudError, LostReplyError
+from bench.errors import CloudError, CloudRefusedError, LostReplyError, NotAskedError
 from infra.clock import SystemClock
 from infra.clouds.digitalocean.client import CA_VARIABLES, Calls, make_client
 from tests.emulators.strange_server import strange_server
@@ -86,3 +90,33 @@ def test_the_reply_of_a_cloud_is_lost_that_is_not_whole_in_time_or_too_large(tmp
             Calls("digitalocean", SystemClock()).once("droplet:create", create, "droplet")
 
     assert len(sent) < 10 * ANSWER_S / DROP_S
+
+
+def of_library(reason: Exception, outer: type[requests.ConnectionError]) -> ServiceRequestError:
+    """An error of requests as the cloud's library passes it on."""
+    inner = outer(MaxRetryError(POOL, "/v2/droplets", reason))
+    return ServiceRequestError(inner, error=inner)
+
+
+POOL = HTTPConnectionPool("127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("reason", "outer", "kind"),
+    [
+        (NewConnectionError(POOL, "refused"), requests.ConnectionError, NotAskedError),  # type: ignore[arg-type]  # as urllib3 itself passes it
+        (ConnectTimeoutError("slow"), requests.ConnectTimeout, NotAskedError),
+        (SSLError("decryption failed or bad record mac"), requests.exceptions.SSLError, LostReplyError),
+        (SSLError("CERTIFICATE_VERIFY_FAILED"), requests.exceptions.SSLError, CloudRefusedError),
+    ],
+)
+def test_only_a_connection_that_was_not_made_proves_that_a_request_did_not_arrive(
+    reason: Exception, outer: type[requests.ConnectionError], kind: type[CloudError]
+) -> None:
+    def fail() -> None:
+        raise of_library(reason, outer)
+
+    with pytest.raises(CloudError) as raised:
+        Calls("digitalocean", SystemClock()).once("droplet:create", fail)
+
+    assert type(raised.value) is kind
