@@ -22,6 +22,7 @@ from nights.durable import make_folder
 
 FILE = "events.sqlite"
 REFUSED = "no message is sent"
+REFUSED_TRIES = 3
 KEEP = timedelta(days=7)  # a message that no address took for so long is dropped
 _TABLES = """
 CREATE TABLE IF NOT EXISTS events (
@@ -46,6 +47,11 @@ class Changed:
 def digest(url: str) -> str:
     """The name of an address in the book, without its password."""
     return hashlib.sha256(url.encode()).hexdigest()[:16]
+
+
+def _storable(text: str) -> str:
+    """A text that SQLite takes: the name of a file need not be UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 class EventBook:
@@ -96,11 +102,18 @@ class EventBook:
             yield
 
     def messages(self) -> list[Message]:
-        """The messages that are still to be sent to the addresses of today, oldest first."""
+        """The messages that are still to be sent to the addresses of today: what needs a person first, then the oldest.
+
+        One that was not taken `REFUSED_TRIES` times is behind the others, since it may be refused for good.
+        """
         oldest = (self._clock.now() - KEEP).isoformat()
         with self._open() as book:
             book.execute("DELETE FROM messages WHERE written_at < ?", (oldest,))
-            rows = book.execute("SELECT number, address, title, body, urgency, tries FROM messages ORDER BY number")
+            rows = book.execute(
+                "SELECT number, address, title, body, urgency, tries FROM messages "
+                "ORDER BY tries >= ?, urgency <> 'act', number",
+                (REFUSED_TRIES,),
+            )
             return [Message(**dict(row)) for row in rows.fetchall() if row["address"] in self._addresses]
 
     def mark(self, message: Message, *, is_sent: bool) -> None:
@@ -118,14 +131,14 @@ class EventBook:
                 yield key, stands["title"]
 
     def _report(self, book: sqlite3.Connection, event: Event) -> bool:
-        known = book.execute("SELECT title, ended_at FROM events WHERE key = ?", (event.key,)).fetchone()
-        if known is not None and known["title"] == event.title and known["ended_at"] is None:
+        known = book.execute("SELECT title, ended_at FROM events WHERE key = ?", (_storable(event.key),)).fetchone()
+        if known is not None and known["title"] == _storable(event.title) and known["ended_at"] is None:
             return False
         book.execute(
             "INSERT INTO events (key, kind, urgency, title, began_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) "
             "DO UPDATE SET title = excluded.title, urgency = excluded.urgency, ended_at = NULL, "
             "began_at = CASE WHEN ended_at IS NULL THEN began_at ELSE excluded.began_at END",
-            (event.key, event.kind, event.urgency, event.title, self._now()),
+            (_storable(event.key), event.kind, event.urgency, _storable(event.title), self._now()),
         )
         self._write(book, event.title, event.text, event.urgency)
         return True
@@ -134,7 +147,7 @@ class EventBook:
         for address in self._addresses:
             book.execute(
                 "INSERT INTO messages (address, title, body, urgency, written_at) VALUES (?, ?, ?, ?, ?)",
-                (address, title, body, urgency, self._now()),
+                (address, _storable(title), _storable(body), urgency, self._now()),
             )
 
     def _now(self) -> str:

@@ -29,7 +29,9 @@ def kept_events(data: Path, say: Say) -> Sequence[KeptEvent]:
     if not path.is_file():
         return ()
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as book:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)) as book:
+            if book.execute("SELECT 1 FROM sqlite_master WHERE name = 'events'").fetchone() is None:
+                return ()
             rows = book.execute(
                 "SELECT key, title, began_at, ended_at FROM events ORDER BY began_at DESC, key LIMIT ?", (KEPT,)
             ).fetchall()

@@ -9,6 +9,8 @@ from infra.notices.book import EventBook, digest
 from infra.notices.event import Event, Message
 from infra.reporting import Say
 
+# Schemes whose first part is a host, not a key or the name of a channel.
+_WITH_HOST = frozenset({"json", "jsons", "xml", "xmls", "form", "forms", "mailto", "mailtos"})
 PATIENCE_S = 20.0  # for one message; an address that hangs does not delay a night by more
 
 
@@ -59,9 +61,9 @@ def require_addresses(urls: Sequence[str]) -> None:
 
 
 def shown(url: str) -> str:
-    """An address without what may be a password."""
+    """An address without what may be a secret: for most services all but the scheme is one."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or '...'}"
+    return f"{parts.scheme}://{parts.hostname if parts.scheme in _WITH_HOST and parts.hostname else '...'}"
 
 
 def _is_sent(url: str, message: Message) -> bool:

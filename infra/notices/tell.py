@@ -43,7 +43,12 @@ def tell(settings: Settings, event: Event, say: Say, *, is_kept: bool = False) -
         say(f"the message is not kept until an address takes it: {error}")
         send_now(event, urls, say)
         return True
-    _deliver(settings, book, issues, say)
+    try:
+        _deliver(settings, book, issues, say)
+    except (LedgerError, OSError) as error:
+        say(f"the message stays in the book: {error}")
+        if is_new:
+            send_now(event, urls, say)
     return is_new
 
 

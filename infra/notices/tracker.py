@@ -172,7 +172,7 @@ class Tracker:
                     content += piece
                     if len(content) > ANSWER_BYTES:
                         raise TrackerError(f"{self.name} answers more than {ANSWER_BYTES} bytes")
-        except (httpx2.HTTPError, OSError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise TrackerError(
                 f"{self.name} cannot be reached: {type(error).__name__}: {printable(str(error))}"
             ) from error

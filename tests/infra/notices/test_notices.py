@@ -12,10 +12,13 @@ from pydantic import SecretStr
 
 from bench.errors import LeaseError, LedgerError, UsageError
 from infra.ledger.lease import LeaseInUseError
-from infra.notices.book import KEEP, EventBook
+from infra.notices.book import KEEP, REFUSED_TRIES, EventBook
 from infra.notices.event import Event
+from infra.notices.kept_events import kept_events
 from infra.notices.leases import telling_of_lease
-from infra.notices.send import require_addresses, send_messages
+from infra.notices.send import require_addresses, send_messages, shown
+from infra.notices.tell import tell
+from infra.notices.tracker import TrackerError, open_tracker
 from infra.settings import Settings
 from tests.emulators.messages import Mailbox, Webhook, mailbox, webhook
 from tests.emulators.virtual_clock import VirtualClock
@@ -141,7 +144,7 @@ def test_the_book_holds_no_password_of_an_address(tmp_path: Path) -> None:
 
 
 def test_an_address_that_apprise_does_not_understand_is_named_without_its_password() -> None:
-    with pytest.raises(UsageError, match=r"bogus://example.com is not an address that apprise understands") as raised:
+    with pytest.raises(UsageError, match=r"bogus://\.\.\. is not an address that apprise understands") as raised:
         require_addresses(["bogus://user:hunter2@example.com/x"])
 
     assert "hunter2" not in str(raised.value)
@@ -152,3 +155,59 @@ def test_a_book_that_is_damaged_is_an_error_that_names_it(tmp_path: Path) -> Non
 
     with pytest.raises(LedgerError, match=r"events.sqlite cannot be used .*; no message is sent"):
         EventBook(tmp_path, []).report(STALE)
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("json://user:word@hook.example/x", "json://hook.example"),
+        ("opsgenie://273b322c-1f6f-11ee-be56-0242ac120002/", "opsgenie://..."),
+        ("ntfys://a-secret-topic", "ntfys://..."),
+    ],
+)
+def test_an_address_whose_first_part_may_be_a_key_is_shown_by_its_service(url: str, text: str) -> None:
+    assert shown(url) == text
+
+
+def test_a_message_that_is_refused_for_good_keeps_back_no_later_one(tmp_path: Path) -> None:
+    book = EventBook(tmp_path, ["json://127.0.0.1:9/"])
+    odd, alarm = Event("odd", "know", "odd", "", ""), Event("alarm", "act", "alarm", "", "")
+    book.report(odd)
+    for _ in range(REFUSED_TRIES):
+        assert send_messages(book, ["json://127.0.0.1:9/"], list[str]().append) == 0
+    book.report(Event("other", "know", "other", "", ""))
+    book.report(alarm)
+
+    assert [message.title for message in book.messages()] == ["alarm", "other", "odd"]
+
+
+def test_what_is_told_is_sent_although_the_book_cannot_be_locked_or_its_text_is_no_utf8(
+    tmp_path: Path, hook: Webhook
+) -> None:
+    settings = Settings(data=tmp_path, notify_urls=(SecretStr(f"json://{hook.url}/"),))
+    (tmp_path / "events.lock").mkdir()
+    said = list[str]()
+
+    assert tell(settings, Event("a/\udcff", "act", "bad \udcff", "", ""), said.append)
+
+    assert "the message stays in the book" in said[0]
+    assert len(hook.titles) == 1
+
+
+def test_a_tracker_with_a_port_that_is_no_number_is_an_error_of_ours() -> None:
+    tracker = open_tracker(
+        Settings(tracker_url="https://git.example:8o80/api/v4/projects/1", tracker_token=SecretStr("t"))
+    )
+
+    assert tracker is not None
+    with pytest.raises(TrackerError, match="cannot be reached: InvalidURL"):
+        tracker.require_access()
+
+
+@pytest.mark.parametrize("name", ["plain", "gpu#1", "what?", "100%25"])
+def test_the_events_of_a_folder_with_any_name_are_read_and_nothing_is_written(tmp_path: Path, name: str) -> None:
+    data = tmp_path / name
+    EventBook(data, []).report(STALE)
+
+    assert [one.title for one in kept_events(data, pytest.fail)] == [STALE.title]
+    assert [path.name for path in tmp_path.iterdir()] == [name]
