@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import NoDecode
 
 from bench.machine.names import PREFIX
@@ -11,6 +11,10 @@ from bench.time_of_day import parse_time_of_day
 from nights.settings import StorageSettings
 
 MACHINE_LOCK = Path("/tmp/nightbench-machine.lock")  # noqa: S108 - the same file for every user, never a link
+
+
+# A path; None also where the variable is empty, which would be the current folder.
+PathSetting = Annotated[Path | None, BeforeValidator(lambda given: given or None)]
 
 
 class PricedSize(BaseModel):
@@ -26,10 +30,10 @@ class Settings(StorageSettings):
     """The settings of this process, each from NIGHTBENCH_<NAME> or its default."""
 
     engine_port: int = Field(default=0, ge=0, le=65535)  # 0: any free port
-    vllm_executable: Path | None = None  # None: the one that `make engine` builds
-    llama_server: Path | None = None  # of llama.cpp; None: the one that `make engines` builds
-    lm_eval: Path | None = None  # the harness's command; None: the environment that is built where a suite needs it
-    vllm_rs: Path | None = None  # None: the one in the engine's own package, else on PATH
+    vllm_executable: PathSetting = None  # None: the one that `make engine` builds
+    llama_server: PathSetting = None  # of llama.cpp; None: the one that `make engines` builds
+    lm_eval: PathSetting = None  # the harness's command; None: the environment that is built where a suite needs it
+    vllm_rs: PathSetting = None  # None: the one in the engine's own package, else on PATH
     hub_endpoint: str | None = None  # of the model hub; None: the library's own. Its token: HF_TOKEN in the environment
     hub_stall_s: float = Field(default=120.0, gt=0)  # a download that brings almost no byte for so long is retried
     machine_lock: Path = MACHINE_LOCK
@@ -46,7 +50,7 @@ class Settings(StorageSettings):
     spread: bool = False  # give each machine of a deployed night to whichever worker takes it
     machines_pool: str | None = None  # a work pool that runs these machines in the place of ours, as one of containers
     machines_image: str | None = None  # of its containers; None: as the pool says
-    deployed_suites: Path | None = None  # a folder of suites besides the checkout's
+    deployed_suites: PathSetting = None  # a folder of suites besides the checkout's
     service_port: int = Field(default=4200, ge=1, le=65535)  # of Prefect's server, where `nightbench up` starts it
     pages_port: int = Field(default=4280, ge=1, le=65535)  # of the pages that `nightbench up` serves
     pages_url: str | None = None  # where people open the pages of nights; `nightbench up` sets it for its worker
@@ -59,7 +63,7 @@ class Settings(StorageSettings):
     database_url: SecretStr | None = None  # of Prefect's server, postgresql+asyncpg://...; None: SQLite
     do_token: SecretStr | None = None  # of DigitalOcean, or of a cloud with its API
     do_endpoint: str = "https://api.digitalocean.com"
-    do_ca: Path | None = None  # further trusted certificates, for an endpoint that is not public
+    do_ca: PathSetting = None  # further trusted certificates, for an endpoint that is not public
     do_image: str | None = None  # boots where the suite names no image; None: the base image for the size's GPUs
     do_sizes: dict[str, PricedSize] = Field(
         default_factory=dict
@@ -76,7 +80,7 @@ class Settings(StorageSettings):
     do_dead_man_token: SecretStr | None = None
     unguarded_usd_max: float = Field(default=0.0, ge=0)  # of a lease whose machine cannot delete itself
     accept_risk: bool = False  # rent at any price where the machine cannot delete itself
-    command_cloud: Path | None = None  # a folder of scripts that rent; see docs/reference/command-cloud.md
+    command_cloud: PathSetting = None  # a folder of scripts that rent; see docs/reference/command-cloud.md
     command_token: SecretStr | None = None  # for these scripts, which get all NIGHTBENCH_COMMAND_ variables
     command_timeout_s: float = Field(default=60.0, gt=0)  # for one script; it is killed after that
     command_lag_s: float = Field(default=60.0, ge=0)  # how long `list` may lag behind `rent` and `release`
@@ -85,8 +89,8 @@ class Settings(StorageSettings):
     command_ssh_port: int = Field(default=22, ge=1, le=65535)
     s3_grace_s: float = Field(default=60.0, ge=0)  # the most that uploads may delay the release of a machine
     s3_patience_s: float = Field(default=900.0, ge=0)  # the most that uploads may take after the release
-    ssh_key: Path | None = None  # for your own hosts; None: the first of the usual ones
-    ssh_known_hosts: Path | None = None  # None: ~/.ssh/known_hosts
+    ssh_key: PathSetting = None  # for your own hosts; None: the first of the usual ones
+    ssh_known_hosts: PathSetting = None  # None: ~/.ssh/known_hosts
     ssh_ready_s: float = Field(
         default=600.0, gt=0
     )  # how long a machine with an address may take until it runs commands

@@ -78,17 +78,33 @@ def upload_runs(
     def put(work: Callable[[ObjectStore], None]) -> str | None:
         return within(max(0.0, until - time.monotonic()), lambda: work(open_once()))
 
+    why = None
     for run in missing(data, night, place):
+        unreadable = _why_unreadable(folder / run)
+        if unreadable is not None:
+            failed[run] = unreadable
+            continue
         why = put(lambda bucket, run=run: bucket.put_folder(folder / run, f"{under}/{run}"))  # type: ignore[misc]  # the run of this round
         if why is None:
             _note(data, night, place, runs={run: store.sha256(folder / run / MANIFEST)})
         else:
             failed[run] = why
             break  # an unreachable bucket is not tried for every run, since the machine may be billed
-    if not failed:
+    if why is None:
         why = put(lambda bucket: _put_own(bucket, place, data, night))
         failed |= {} if why is None else {"its own files": why}
     return _conclude(data, night, place, failed)
+
+
+def _why_unreadable(run: Path) -> str | None:
+    """Why a file of a run cannot be read here, which keeps no other run from the bucket; None if all can."""
+    for path in (one for one in run.rglob("*") if one.is_file()):
+        try:
+            with path.open("rb") as file:
+                file.read(1)
+        except OSError as error:
+            return f"{path} cannot be read: {error.strerror}"
+    return None
 
 
 def _put_own(bucket: ObjectStore, place: BucketLocation, data: Path, night: str) -> None:

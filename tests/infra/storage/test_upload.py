@@ -22,7 +22,7 @@ from infra.storage import store
 from infra.storage.accepted import Limits
 from infra.storage.fetch import FETCHING, Fetched, fetch_night
 from infra.storage.object_store import PART_BYTES, ObjectStore, within
-from infra.storage.upload import missing, read_uploads, upload_runs
+from infra.storage.upload import manifest_hashes, missing, read_uploads, upload_runs
 from nights import journal
 from nights.bucket import BucketLocation, RequestLimits, session_of_environment
 from nights.durable import write_text
@@ -527,3 +527,17 @@ def test_an_endpoint_that_is_no_url_is_named_with_its_setting(monkeypatch: pytes
     with pytest.raises(ObjectStoreError, match=r"Invalid endpoint: minio:9000: set NIGHTBENCH_S3_ENDPOINT") as refused:
         ObjectStore(BucketLocation("nightly", endpoint="minio:9000"))
     assert refused.value.is_refusal
+
+
+def test_a_file_that_cannot_be_read_keeps_no_other_run_from_the_bucket(bucket: Bucket, data: Path) -> None:
+    broken, *others = sorted(manifest_hashes(data, NIGHT))
+    file = next(path for path in (data / "runs" / NIGHT / broken).rglob("*.json") if path.is_file())
+    file.unlink()
+    file.symlink_to("/proc/self/mem")  # whose first byte is an input/output error
+
+    (said,) = _upload_runs(bucket, data)
+
+    assert f"{file.name} cannot be read" in said
+    assert missing(data, NIGHT, _place(bucket)) == [broken]
+    assert f"ours/runs/{NIGHT}/night.json" in bucket.puts()
+    assert others
