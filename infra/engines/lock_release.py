@@ -6,8 +6,8 @@ from pathlib import Path
 
 from bench.engines.versions import llama_cpp_tag
 from infra.engines.llama_cpp import PACKAGE_OF_TAGS
-from infra.engines.releases import FOLDER, lock_file
-from infra.engines.venv import ENVIRONMENTS, LOCK, LOCKED, Programs, find_uv, torch_source
+from infra.engines.releases import FOLDER, lock_file, require_release
+from infra.engines.venv import ENVIRONMENTS, LOCK, LOCKED, Programs, find_uv, locked_release, torch_source
 from infra.processes.file_lock import exclusive_lock
 from infra.reporting import Say
 from nights.durable import make_folder, write_text
@@ -19,12 +19,12 @@ _NO_PLACES = ("--no-emit-index-url", "--no-emit-find-links", "--quiet")
 
 
 def lock_release(version: str, cache: Path, say: Say, folder: Path = FOLDER) -> Path:
-    """Resolve a release and write its lock, replacing an older one; returns the lock.
+    """Resolve a release and write its lock, replacing an older one; returns the lock, named by the whole release.
 
     Raises UsageError where the text has not the form of a release. Raises EngineBuildError with uv's explanation where
     the release does not exist, or where UV_FIND_LINKS and PIP_FIND_LINKS lack the CPU build of torch that it needs.
     """
-    lock = lock_file(version, folder)
+    require_release(version)
     place = cache.absolute() / ENVIRONMENTS
     make_folder(place)
     with (
@@ -34,6 +34,9 @@ def lock_release(version: str, cache: Path, say: Say, folder: Path = FOLDER) -> 
         asked, made = Path(name) / "engine.in", Path(name) / "lock.txt"
         asked.write_text(_requirements(version), encoding="utf-8")
         Programs(held, say).run([find_uv(), "pip", "compile", *_arguments(version), str(asked), "-o", str(made)])
+        # `0.31` is resolved to 0.31.0, which a suite and every other command name.
+        whole = version if llama_cpp_tag(version) else locked_release(made)
+        lock = lock_file(whole, folder)
         write_text(lock, made.read_text(encoding="utf-8"))
     return lock
 

@@ -246,6 +246,19 @@ def test_a_container_that_docker_fails_to_remove_is_an_error(docker: Docker, tmp
     assert docker.containers == []
 
 
+def test_a_container_stays_recorded_while_the_daemon_does_not_answer(docker: Docker, tmp_path: Path) -> None:
+    running = server.bring_up(what(tmp_path, scenario()), quiet)
+    os.kill(pid_of(running), signal.SIGKILL)
+    (docker.state / "no daemon").touch()
+
+    with pytest.raises(EngineBuildError, match=r"could not be removed: .*Is the docker daemon running\?"):
+        server.stop(running)
+
+    (docker.state / "no daemon").unlink()
+    server.stop(running)
+    assert docker.containers == []
+
+
 def test_an_engine_that_fails_in_its_container_is_quoted(docker: Docker, tmp_path: Path) -> None:
     asked = what(tmp_path, scenario(environment={"TRUTH_FAULT": "oom_at_start"}))
 

