@@ -1,6 +1,7 @@
 """What keeps a part of the service running: systemd, where the user has a manager of it, else a detached process."""
 
 import hashlib
+import os
 import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from typing import Protocol
 
 import psutil
 
-from bench.errors import ServerStartError
+from bench.errors import ServerStartError, UsageError
 from flows.service.parts import CHECKOUT, MARK, Part, Service
 from infra.clock import SystemClock, poll
 from infra.processes import detached
@@ -17,7 +18,10 @@ from infra.processes import detached
 RECORDED_S = 10.0  # for a process that was started until its pid file is there
 STOP_PATIENCE_S = 60.0  # a night that is stopped releases its machine in this time
 RUN = "PREFECT__FLOW_RUN_ID"  # in the environment that a worker gives to the process of a run
-_RUNS = ("running", "degraded")
+OWN = "NIGHTBENCH_"  # begins the names of our settings
+RUNTIME = "XDG_RUNTIME_DIR"  # where the manager's bus is; a shell of cron or su lacks it
+RUNTIMES = Path("/run/user")
+_RUNS = ("running", "degraded", "starting")
 _SYSTEMCTL = ("systemctl", "--user")
 
 
@@ -115,6 +119,10 @@ class Systemd:
         """Stop the unit, also at the next boot."""
         _systemctl("disable", "--now", self._unit(part.name))
 
+    def is_enabled(self, name: str) -> bool:
+        """Whether the part of this name starts at each boot, also where no manager can be reached."""
+        return (self.units / "default.target.wants" / self._unit(name)).is_symlink()
+
     def log(self, part: Part) -> str:
         """The command that prints the journal."""
         return f"journalctl --user --unit {self._unit(part.name)}"
@@ -122,8 +130,7 @@ class Systemd:
     def recent_log(self, part: Part) -> tuple[str, float]:
         """Of the last hour."""
         argv = ["journalctl", "--user", "--unit", self._unit(part.name), "--output", "cat", "--since", "-1h"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=STOP_PATIENCE_S, check=False)
-        return done.stdout, 1.0
+        return _run(argv, STOP_PATIENCE_S).stdout, 1.0
 
     def _unit(self, name: str) -> str:
         """The name of a part's unit; each data folder has units of its own."""
@@ -131,9 +138,18 @@ class Systemd:
 
 
 def keeper_of(service: Service) -> Keeper:
-    """Systemd where the user's manager runs, else detached processes."""
+    """Systemd where the user's manager runs, else detached processes.
+
+    Raises UsageError where systemd keeps this service and its manager does not answer: nothing would be known of it.
+    """
+    systemd = Systemd(service.folder, Path.home() / ".config" / "systemd" / "user")
     if _has_systemd():
-        return Systemd(service.folder, Path.home() / ".config" / "systemd" / "user")
+        return systemd
+    if systemd.is_enabled("server"):
+        raise UsageError(
+            f"systemd keeps the service of {service.data}, and its manager of this user does not answer in this shell: "
+            "start it (`loginctl enable-linger` starts it at boot), or set XDG_RUNTIME_DIR to the folder of its bus"
+        )
     return Detached(service.folder)
 
 
@@ -162,8 +178,13 @@ WantedBy=default.target
 
 
 def environment_file(part: Part) -> str:
-    """The environment of a part, a variable a line; one with a line break is left out, since systemd has no form."""
-    lines = [f"{name}={_in_quotes(value)}" for name, value in sorted(part.environment.items()) if "\n" not in value]
+    """The environment of a part, a variable a line; one with a line break is left out, since systemd has no form.
+
+    A line break in a setting of ours is as good as a space: it stands between addresses, or in JSON.
+    """
+    ours = {name: " ".join(value.splitlines()) for name, value in part.environment.items() if name.startswith(OWN)}
+    lines = [f"{name}={_in_quotes(value)}" for name, value in sorted({**part.environment, **ours}.items())
+             if "\n" not in value]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
@@ -206,4 +227,13 @@ def _has_systemd() -> bool:
 
 def _systemctl(*arguments: str) -> "subprocess.CompletedProcess[str]":
     patience_s = STOP_PATIENCE_S + 30.0  # a stop returns only after systemd has killed what does not end by itself
-    return subprocess.run([*_SYSTEMCTL, *arguments], capture_output=True, text=True, timeout=patience_s, check=False)
+    return _run([*_SYSTEMCTL, *arguments], patience_s)
+
+
+def _run(argv: list[str], patience_s: float) -> "subprocess.CompletedProcess[str]":
+    """Run a program of systemd with the way to the manager's bus, which a shell of cron does not have."""
+    usual = RUNTIMES / str(os.getuid())
+    bus = {RUNTIME: str(usual)} if not os.environ.get(RUNTIME) and usual.is_dir() else {}
+    return subprocess.run(
+        argv, env={**os.environ, **bus}, capture_output=True, text=True, timeout=patience_s, check=False
+    )

@@ -42,6 +42,14 @@ def policy() -> str:
     )
 
 
+def _host_name(host: str) -> str | None:
+    """The name in a header `Host`, with a port or without one; None of what is not one."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
 class Pages(SimpleHTTPRequestHandler):
     """Answers GET and HEAD with files of the two folders."""
 
@@ -62,7 +70,7 @@ class Pages(SimpleHTTPRequestHandler):
 
     def send_head(self):  # type: ignore[no-untyped-def] # noqa: ANN201 - a file, typed by the library
         """Refuse a foreign page that resolves its own name to this computer, and say what is missing at the start."""
-        if (self.headers.get("Host") or "").rpartition(":")[0] not in _OF_THIS_COMPUTER:
+        if _host_name(self.headers.get("Host") or "") not in _OF_THIS_COMPUTER:
             self.send_error(HTTPStatus.FORBIDDEN, "This server answers to 127.0.0.1 and localhost only")
             return None
         if urlsplit(self.path).path == "/" and not (self._data / "site" / START).exists():

@@ -3,13 +3,16 @@
 import os
 import secrets
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.errors import UsageError
 from flows.service import postgres
+from infra.leases.watchdog import PATHS
 from infra.no_telemetry import QUIET
 from infra.processes.environment import ChildEnvironment, child_environment
-from infra.processes.own_program import own_program
+from infra.processes.own_program import from_any_folder, own_program
 from infra.settings import Settings
 
 CHECKOUT = Path(__file__).parents[2]
@@ -114,7 +117,9 @@ class Service:
         """PostgreSQL, unless the settings name a server of the user's."""
         if self.settings.database_url is not None or not postgres.is_made(self.database):
             return ()
-        does, argv = "PostgreSQL, the database of Prefect's server", postgres.argv(self.database)
+        does, argv = "PostgreSQL, the database of Prefect's server", tuple[str, ...]()
+        with suppress(UsageError):  # without its programs it can still be stopped, and its start says so
+            argv = postgres.argv(self.database)
         return (Part("database", does, argv, child_environment(), database=self.database),)
 
     def _server(self) -> Part:
@@ -160,4 +165,5 @@ class Service:
             "NIGHTBENCH_PAGES_URL": self.settings.pages_url or self.pages,
         }
         argv = own_program("prefect", "worker", "start", "--pool", POOL, "--name", WORKER)
-        return Part("worker", "the worker that runs nights", argv, child_environment(own), after="server")
+        environment = from_any_folder(child_environment(own), PATHS)
+        return Part("worker", "the worker that runs nights", argv, environment, after="server")

@@ -11,6 +11,8 @@ import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
+import psutil
+
 from bench.errors import ServerStartError, UsageError
 from infra.processes.environment import child_environment
 from infra.reporting import Say
@@ -29,12 +31,16 @@ def is_made(folder: Path) -> bool:
 
 
 def is_ready(folder: Path) -> bool:
-    """Whether the server of this folder takes connections; it writes so into its pid file, as pg_ctl reads it."""
+    """Whether the server of this folder takes connections; it writes so into its pid file, as pg_ctl reads it.
+
+    One that was killed leaves the file.
+    """
     try:
         lines = (folder / "postmaster.pid").read_text("utf-8").splitlines()
     except OSError:
         return False
-    return len(lines) > 7 and lines[7].strip() == "ready"  # noqa: PLR2004 - the eighth line
+    is_stated = len(lines) > 7 and lines[7].strip() == "ready"  # noqa: PLR2004 - the eighth line
+    return is_stated and lines[0].strip().isdigit() and psutil.pid_exists(int(lines[0]))
 
 
 def url(folder: Path) -> str:

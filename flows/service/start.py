@@ -34,6 +34,7 @@ def up(service: Service, say: Say, *, with_postgres: bool = False) -> list[str]:
     program has a port, ServerStartError with the last lines of its log where a part ends at its start, and UsageError
     where `prefect.yaml` cannot be deployed.
     """
+    _require_two_ports(service)
     keeper = keeper_of(service)
     with _alone(service, say):
         if with_postgres:
@@ -56,6 +57,15 @@ def up(service: Service, say: Say, *, with_postgres: bool = False) -> list[str]:
             _start(keeper, worker, say)
         _wait_for_poll(service, keeper, worker, began)
     return [part.name for part in missing]
+
+
+def _require_two_ports(service: Service) -> None:
+    ports = service.settings
+    if ports.service_port == ports.pages_port:
+        raise UsageError(
+            f"NIGHTBENCH_SERVICE_PORT and NIGHTBENCH_PAGES_PORT are both {ports.pages_port}, and each part needs a "
+            "port of its own: set one of them to another port"
+        )
 
 
 def _report_lost_runs(service: Service, say: Say) -> None:
@@ -172,6 +182,8 @@ def _require_idle(service: Service, *, stop_night: bool) -> None:
 
 
 def _start(keeper: Keeper, part: Part, say: Say) -> None:
+    if part.database is not None:
+        postgres.argv(part.database)  # raises UsageError where its programs are gone
     say(f"starting the {part.name}")
     keeper.start(part)
 
@@ -179,7 +191,12 @@ def _start(keeper: Keeper, part: Part, say: Say) -> None:
         _require_running(keeper, part)
         return not part.can_respond or responds(part)
 
-    if not poll(SystemClock(), POLL_S, is_ready, READY_S):
+    try:
+        is_started = poll(SystemClock(), POLL_S, is_ready, READY_S)
+    except ServerStartError:
+        keeper.stop(part)  # systemd would start it again and again
+        raise
+    if not is_started:
         keeper.stop(part)
         raise ServerStartError(
             f"the {part.name} did not answer at {part.address or part.database} within {READY_S:.0f} s and was "

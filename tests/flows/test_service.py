@@ -13,15 +13,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import httpx2
 import pytest
 
-from bench.errors import PortInUseError, UsageError
+from bench.errors import PortInUseError, ServerStartError, UsageError
+from flows.service import keepers, postgres
 from flows.service.busy_database import why_postgresql
-from flows.service.keepers import RUN, Detached, Systemd, end_left_worker, environment_file, unit_file
+from flows.service.keepers import RUN, Detached, Systemd, end_left_worker, environment_file, keeper_of, unit_file
 from flows.service.pages import policy, serve
 from flows.service.parts import MARK, Part, Service
+from flows.service.start import _start as start_part
 from flows.service.start import down, is_up, up
 from infra.processes.environment import ChildEnvironment
 from infra.processes.liveness import liveness_lock
@@ -137,6 +140,123 @@ def test_the_environment_of_a_unit_is_read_back_as_it_was(service: Service) -> N
     lines = environment_file(part).splitlines()
 
     assert lines == ['A="a secret with a \\"quote\\", a $dollar, 100% and a \\\\"', 'C=""']
+
+
+def test_a_setting_on_several_lines_reaches_a_unit_on_one(service: Service) -> None:
+    urls = ChildEnvironment({"NIGHTBENCH_NOTIFY_URLS": "json://a\njson://b", "OTHER": "1\n2"})
+
+    assert environment_file(replace(service.parts()[0], environment=urls)) == (
+        'NIGHTBENCH_NOTIFY_URLS="json://a json://b"\n'
+    )
+
+
+def test_a_relative_path_of_a_setting_means_the_same_to_the_worker(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NIGHTBENCH_CACHE", "cache")
+
+    assert service.parts()[-1].environment["NIGHTBENCH_CACHE"] == str(tmp_path / "cache")
+
+
+def test_one_port_for_two_parts_is_refused(service: Service) -> None:
+    one = service.settings.model_copy(update={"pages_port": service.settings.service_port})
+
+    with pytest.raises(UsageError, match="NIGHTBENCH_SERVICE_PORT and NIGHTBENCH_PAGES_PORT are both"):
+        up(Service(one), silent)
+
+
+@pytest.fixture
+def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the bus that a systemctl on PATH needs, in a shell that does not name it."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "systemctl"
+    program.write_text('#!/bin/sh\n[ -n "$XDG_RUNTIME_DIR" ] && echo running\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(keepers, "RUNTIMES", tmp_path / "run")
+    return tmp_path / "run" / str(os.getuid())
+
+
+def test_a_shell_without_a_way_to_systemd_looks_where_it_usually_is(service: Service, systemctl: Path) -> None:
+    assert isinstance(keeper_of(service), Detached)
+
+    systemctl.mkdir(parents=True)
+    assert isinstance(keeper_of(service), Systemd)
+
+
+@pytest.mark.usefixtures("systemctl")
+def test_a_service_that_systemd_keeps_is_not_taken_for_stopped_where_systemd_does_not_answer(service: Service) -> None:
+    units = Path.home() / ".config" / "systemd" / "user" / "default.target.wants"
+    units.mkdir(parents=True)
+    unit = Systemd(service.folder, units.parent).log(service.parts()[0]).split()[-1]
+    (units / unit).symlink_to(units.parent / unit)
+
+    with pytest.raises(UsageError, match=r"systemd keeps the service of .* does not answer in this shell"):
+        keeper_of(service)
+
+
+class Ending(Detached):
+    """A keeper whose parts end at their start; `stopped` has those that were stopped."""
+
+    stopped: ClassVar[list[str]] = []
+
+    def is_running(self, part: Part) -> bool:
+        """Whether the part runs."""
+        del part
+        return False
+
+    def start(self, part: Part) -> None:
+        """Start nothing, and leave a log."""
+        self.log_file(part).write_text("a reason\n")
+
+    def stop(self, part: Part) -> None:
+        """Remember it."""
+        self.stopped.append(part.name)
+
+
+def test_a_part_that_ends_at_its_start_is_stopped_so_that_nothing_starts_it_again(service: Service) -> None:
+    service.make_folder()
+
+    with pytest.raises(ServerStartError, match="the server ended at its start: a reason"):
+        start_part(Ending(service.folder), service.parts()[0], silent)
+
+    assert Ending.stopped == ["server"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:80", "localhost:8080"])
+def test_pages_answer_to_this_computer_by_any_of_its_names(pages: str, host: str) -> None:
+    assert httpx2.get(pages, headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost.example", "[", "", "127.0.0.1.example:80"])
+def test_pages_answer_to_no_other_name(pages: str, host: str) -> None:
+    assert httpx2.get(pages, headers={"Host": host}).status_code == 403
+
+
+def test_a_postgresql_that_was_killed_is_not_ready(tmp_path: Path) -> None:
+    with subprocess.Popen(["/bin/true"]) as ended:
+        pass
+    lines = ["", str(tmp_path), "1", "5432", "", "", "", "ready"]
+
+    for pid, is_alive in ((os.getpid(), True), (ended.pid, False)):
+        (tmp_path / "postmaster.pid").write_text("\n".join([str(pid), *lines[1:]]))
+        assert postgres.is_ready(tmp_path) is is_alive
+
+
+def test_a_service_whose_postgresql_was_uninstalled_can_still_be_stopped(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.database.mkdir(parents=True)
+    (service.database / "PG_VERSION").write_text("9\n")
+    monkeypatch.setattr(postgres, "PACKAGES", service.data / "nothing")
+    monkeypatch.setenv("PATH", str(service.data))
+
+    assert [part.name for part in service.parts()] == ["database", "server", "pages", "worker"]
+    with pytest.raises(UsageError, match="there is no postgres of PostgreSQL 9"):
+        start_part(Running(service.folder), service.parts()[0], silent)
 
 
 def test_a_port_of_another_program_is_named_with_its_setting_and_nothing_is_started(service: Service) -> None:
