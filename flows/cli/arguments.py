@@ -1,6 +1,7 @@
 """Arguments, options and examples that several commands share."""
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,9 @@ import typer
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_settings import SettingsError
+
     from infra.settings import Settings
 
 SuiteArgument = Annotated[Path, typer.Argument(help="Suite file that defines what to measure.")]
@@ -52,11 +56,27 @@ def read_settings(*, accept_risk: bool = False) -> "Settings":
 
     `accept_risk` sets NIGHTBENCH_ACCEPT_RISK, since tasks and the processes of a night read it for themselves.
     """
-    from infra.settings import Settings  # noqa: PLC0415 - pydantic, which an audit does without
+    from pydantic import ValidationError  # noqa: PLC0415 - which an audit does without
+    from pydantic_settings import SettingsError  # noqa: PLC0415
+
+    from infra.settings import Settings  # noqa: PLC0415
 
     if accept_risk:
         os.environ["NIGHTBENCH_ACCEPT_RISK"] = "1"
-    return Settings()
+    try:
+        return Settings()
+    except (ValidationError, SettingsError) as error:
+        raise UsageError(_why_refused(error)) from error
+
+
+def _why_refused(error: "ValidationError | SettingsError") -> str:
+    """Which variable has a wrong value, and why; not the value, which may be a secret."""
+    named = re.search(r'field "(\w+)"', str(error))
+    name, why = (named[1] if named else "a setting"), "its value is not the JSON that it must be"
+    if not named and hasattr(error, "errors"):
+        first = error.errors(include_url=False, include_input=False)[0]
+        name, why = str(first["loc"][0]) if first["loc"] else name, first["msg"]
+    return f"NIGHTBENCH_{name.upper()}: {why}; docs/reference/settings.md has each setting"
 
 
 def known_nights(data: Path) -> list[str]:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bench.errors import ObjectStoreError
+from bench.errors import ObjectStoreError, UsageError
 from flows.cli.arguments import NightsArgument, examples, read_settings
 from flows.show import console
 
@@ -15,10 +15,15 @@ commands = typer.Typer()
 def upload(nights: NightsArgument = None) -> None:
     """Upload the run folders that the bucket lacks. Exits 3 if some are still missing there."""
     from infra.storage import store  # noqa: PLC0415
+    from infra.storage.accepted import is_night  # noqa: PLC0415
     from infra.storage.bucket import require_bucket_location, upload_night  # noqa: PLC0415
 
     settings = read_settings()
     require_bucket_location(settings)
+    for night in nights or ():
+        if not is_night(night):
+            raise UsageError(f"{night!r} is not the id of a night: {settings.data / 'runs'} has them")
+        store.read_night(settings.data, night)
     requested, failed = nights or store.nights(settings.data), False
     if not requested:
         console.line(f"nothing to upload: {settings.data / 'runs'} has no nights")

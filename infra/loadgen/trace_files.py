@@ -60,5 +60,8 @@ def convert_log(log: Path, kind: LogKind, out: Path) -> int:
     made = list(trace_lines(LOGS[kind](_lines(log), str(log))))
     if not made:
         raise UsageError(f"{log} has no request of the kind {kind}: nothing was written")
-    durable.write_text(out, "".join(made))
+    try:
+        durable.write_text(out, "".join(made))
+    except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}") from error
     return len(made)
