@@ -80,6 +80,16 @@ def click(page: Page, element: str) -> None:
     page.click(*point)
 
 
+def switch_on(page: Page, switch: str) -> None:
+    """Click a switch until it is on: a page that moves as it is drawn takes the click elsewhere."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        click(page, switch)
+        if is_soon(lambda: bool(page.run(f"{switch}.ariaChecked === 'true'"))):
+            return
+        assert time.monotonic() < until, f"{switch} stays off"
+
+
 def begin_night(page: Page, ui: str) -> str:
     """From the list of deployments to a night of the first scenario, as a person clicks; the address of its run."""
     page.open(f"{ui}/deployments", ["nightly"], WINDOW)
@@ -87,7 +97,9 @@ def begin_night(page: Page, ui: str) -> str:
     press(page, "Run", "button")
     press(page, "Custom run")
     page.wait_for(["apply_rules"])
-    click(page, "document.querySelector('[role=switch][aria-checked=false]')")  # `poc`, the first of them
+    switches = "[...document.querySelectorAll('[role=switch]')]"
+    first = page.run(f"{switches}.findIndex(one => one.ariaChecked === 'false')")
+    switch_on(page, f"{switches}[{first}]")  # `poc`, the first of those that are off
     press(page, "Submit", "button")
     click(page, "document.querySelector('a[href^=\"/runs/flow-run/\"]')")
     page.wait_for(["Artifacts"])
