@@ -37,8 +37,10 @@ minutes in all, of {releases}.
 - **Host**: {host}.
 - **Commits**: {commits}.
 
-The other files are tables of the [warehouse](../../docs/reference/warehouse.md), with the columns of their time and
-without the names of other programs and of folders on the host.
+`pairs.csv` has what long runs say of neighbouring releases that take turns, as far as they are measured
+(`python -m benchmarks.history.pairs`), and `bisections` searches for the release of a change. The other files are
+tables of the [warehouse](../../docs/reference/warehouse.md), with the columns of their time and without the names of
+other programs and of folders on the host.
 """
 
 
