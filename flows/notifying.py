@@ -122,5 +122,5 @@ def _beat(settings: Settings, say: Say) -> None:
     url = settings.heartbeat_url.get_secret_value()
     try:
         httpx2.get(url, timeout=HEARTBEAT_S).raise_for_status()
-    except httpx2.HTTPError as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         say(f"the heartbeat {shown(url)} did not take the call: {type(error).__name__}")

@@ -10,7 +10,7 @@ from infra.notices.event import Event, Message
 from infra.reporting import Say
 
 # Schemes whose first part is a host, not a key or the name of a channel.
-_WITH_HOST = frozenset({"json", "jsons", "xml", "xmls", "form", "forms", "mailto", "mailtos"})
+_WITH_HOST = frozenset({"http", "https", "json", "jsons", "xml", "xmls", "form", "forms", "mailto", "mailtos"})
 PATIENCE_S = 20.0  # for one message; an address that hangs does not delay a night by more
 
 
