@@ -49,11 +49,6 @@ def digest(url: str) -> str:
     return hashlib.sha256(url.encode()).hexdigest()[:16]
 
 
-def _storable(text: str) -> str:
-    """A text that SQLite takes: the name of a file need not be UTF-8."""
-    return text.encode(errors="backslashreplace").decode()
-
-
 class EventBook:
     """The book of one data folder. Every method raises LedgerError where the file cannot be read or written."""
 
@@ -131,14 +126,14 @@ class EventBook:
                 yield key, stands["title"]
 
     def _report(self, book: sqlite3.Connection, event: Event) -> bool:
-        known = book.execute("SELECT title, ended_at FROM events WHERE key = ?", (_storable(event.key),)).fetchone()
-        if known is not None and known["title"] == _storable(event.title) and known["ended_at"] is None:
+        known = book.execute("SELECT title, ended_at FROM events WHERE key = ?", (event.key,)).fetchone()
+        if known is not None and known["title"] == event.title and known["ended_at"] is None:
             return False
         book.execute(
             "INSERT INTO events (key, kind, urgency, title, began_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) "
             "DO UPDATE SET title = excluded.title, urgency = excluded.urgency, ended_at = NULL, "
             "began_at = CASE WHEN ended_at IS NULL THEN began_at ELSE excluded.began_at END",
-            (_storable(event.key), event.kind, event.urgency, _storable(event.title), self._now()),
+            (event.key, event.kind, event.urgency, event.title, self._now()),
         )
         self._write(book, event.title, event.text, event.urgency)
         return True
@@ -147,7 +142,7 @@ class EventBook:
         for address in self._addresses:
             book.execute(
                 "INSERT INTO messages (address, title, body, urgency, written_at) VALUES (?, ?, ?, ?, ?)",
-                (address, _storable(title), _storable(body), urgency, self._now()),
+                (address, title, body, urgency, self._now()),
             )
 
     def _now(self) -> str:

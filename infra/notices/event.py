@@ -6,6 +6,11 @@ from typing import Literal
 Urgency = Literal["act", "know"]  # a person must act, or should know
 
 
+def storable(text: str) -> str:
+    """A text that a database and an address take: the name of a file need not be UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 @dataclass(frozen=True)
 class Event:
     """One thing that happened, or that stands until it ends.
@@ -18,6 +23,11 @@ class Event:
     title: str  # one line: what happened, to what
     body: str = ""  # what it means and what to do next
     link: str | None = None
+
+    def __post_init__(self) -> None:
+        """Make its texts storable."""
+        for name in ("key", "title", "body"):
+            object.__setattr__(self, name, storable(getattr(self, name)))
 
     @property
     def kind(self) -> str:

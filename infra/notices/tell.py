@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.errors import LedgerError, UsageError
 from infra.notices.book import Changed, EventBook
-from infra.notices.event import Event
+from infra.notices.event import Event, storable
 from infra.notices.issue_book import IssueBook
 from infra.notices.issues import sync_issues
 from infra.notices.send import send_messages, send_now
@@ -79,6 +79,7 @@ def tell_over(settings: Settings, keys: Collection[str], say: Say) -> None:
     """Send the end of these events, of those that stand."""
     if not is_anybody_told(settings):
         return
+    keys = [storable(key) for key in keys]
     try:
         issues = _issues(settings)
         if issues is not None:

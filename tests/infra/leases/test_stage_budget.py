@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BudgetError
-from bench.record import LeaseReport, NightRecord
+from bench.record import AttemptOutcome, LeaseReport, NightRecord
 from infra.bootstrap import ledger, ledger_file, stage_book
 from infra.clock import SystemClock
 from infra.leases.lease_reports import report_night
@@ -190,33 +190,27 @@ def test_the_nights_folder_tells_attempts_and_stages(settings: Settings) -> None
     assert "model" in [row["stage"] for row in rows.stages]
 
 
-def test_a_lease_that_never_came_to_a_machine_is_told_too(settings: Settings) -> None:
+@pytest.mark.parametrize(
+    ("outcome", "reason", "usd"),
+    [
+        ("no-capacity", "422: Size is not available in this region.", 0.0),
+        ("unanswered", "no answer within 60 s", None),  # it may have had a machine
+    ],
+)
+def test_a_lease_that_never_came_to_a_machine_is_told_too(
+    settings: Settings, outcome: AttemptOutcome, reason: str, usd: float | None
+) -> None:
     night = _night(12.0)
     book = ledger(settings)
     book.intend("l-9", Intent(night.night, "digitalocean", 2.59, datetime.now(UTC), "nb-l-9-a1-x1", kind=KIND))
-    book.end_attempt("l-9", "no-capacity", "422: Size is not available in this region.")
+    book.end_attempt("l-9", outcome, reason)
     book.mark_released("l-9")
 
     report_night(settings.data, ledger_file(settings), night.night, print)
 
     rows = lease_rows(night.night, (settings.data / "runs" / night.night / "leases" / "l-9.json").read_bytes())
-    assert [(row["outcome"], row["reason"]) for row in rows.attempts] == [
-        ("no-capacity", "422: Size is not available in this region.")
-    ]
-    assert (rows.lease["usd"], rows.stages) == (0.0, [])
-
-
-def test_a_lease_that_may_have_had_a_machine_has_no_known_cost(settings: Settings) -> None:
-    night = _night(12.0)
-    book = ledger(settings)
-    book.intend("l-9", Intent(night.night, "digitalocean", 2.59, datetime.now(UTC), "nb-l-9-a1-x1", kind=KIND))
-    book.end_attempt("l-9", "unanswered", "no answer within 60 s")
-    book.mark_released("l-9")
-
-    report_night(settings.data, ledger_file(settings), night.night, print)
-
-    rows = lease_rows(night.night, (settings.data / "runs" / night.night / "leases" / "l-9.json").read_bytes())
-    assert rows.lease["usd"] is None
+    assert [(row["outcome"], row["reason"]) for row in rows.attempts] == [(outcome, reason)]
+    assert (rows.lease["usd"], rows.stages) == (usd, [])
 
 
 def test_every_lease_is_shown_with_its_stages(settings: Settings) -> None:

@@ -17,7 +17,7 @@ from infra.notices.event import Event
 from infra.notices.kept_events import kept_events
 from infra.notices.leases import telling_of_lease
 from infra.notices.send import require_addresses, send_messages, shown
-from infra.notices.tell import tell
+from infra.notices.tell import tell, tell_over, tell_standing
 from infra.notices.tracker import TrackerError, open_tracker
 from infra.settings import Settings
 from tests.emulators.messages import Mailbox, Webhook, mailbox, webhook
@@ -211,3 +211,14 @@ def test_the_events_of_a_folder_with_any_name_are_read_and_nothing_is_written(tm
 
     assert [one.title for one in kept_events(data, pytest.fail)] == [STALE.title]
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_an_event_whose_key_is_no_utf8_stands_until_it_is_over(tmp_path: Path, hook: Webhook) -> None:
+    settings = Settings(data=tmp_path, notify_urls=(SecretStr(f"json://{hook.url}/"),))
+    key = "a/\udcff"
+    for _ in range(2):
+        tell_standing(settings, {"a"}, [Event(key, "act", "one")], pytest.fail)
+    assert hook.titles == ["one"]
+
+    tell_over(settings, [key], pytest.fail)
+    assert hook.titles == ["one", "over: one"]
