@@ -137,13 +137,14 @@ class StaticCloud(Cloud):
             nonlocal lost
             try:
                 name = holder()
-            except CloudDeniedError:
+            except (CloudDeniedError, CloudRefusedError):
                 raise
-            except CloudError as error:  # the network of hours may fail for a moment
+            except CloudError as error:  # in hours the network may fail for a moment
                 lost += 1
                 if lost > LOST_MAX:
                     raise
-                say(f"{error}; looking again")
+                if lost == 1:
+                    say(f"{error}; looking again")
                 return False
             lost = 0
             if name is not None and name not in told:
