@@ -125,18 +125,10 @@ class StaticCloud(Cloud):
         """Return when no night uses the host, or only a lease that has expired; says once for which night it waits."""
         told, lost = set[str](), 0
 
-        def holder() -> str | None:
-            with self._host() as host:
-                held, host_now_s = self._read_lease(host)
-                if held is not None:
-                    return None if self._is_past(held, host_now_s) else who(held)
-                refusal = read_refusal(host.output_of(look_script()))
-            return refusal.detail if refusal is not None and refusal.state == "busy" else None
-
         def is_free() -> bool:
             nonlocal lost
             try:
-                name = holder()
+                name = self._holder()
             except (CloudDeniedError, CloudRefusedError):
                 raise
             except CloudError as error:  # in hours the network may fail for a moment
@@ -153,6 +145,15 @@ class StaticCloud(Cloud):
             return name is None
 
         poll(self._clock, WAIT_POLL_S, is_free)
+
+    def _holder(self) -> str | None:
+        """The night that uses the host now; None where none does, or its lease has expired."""
+        with self._host() as host:
+            held, host_now_s = self._read_lease(host)
+            if held is not None:
+                return None if self._is_past(held, host_now_s) else who(held)
+            refusal = read_refusal(host.output_of(look_script()))
+        return refusal.detail if refusal is not None and refusal.state == "busy" else None
 
     def _is_past(self, held: dict[str, Any], host_now_s: float) -> bool:
         """Whether a lease has expired by the host's clock; one without a time on that clock has that of its name."""
