@@ -1,13 +1,15 @@
 """Bars whose values are read from the file of an earlier measurement."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from benchmarks import client_bars, suite_time
+from benchmarks import client_bars, first_nights, suite_time
 from benchmarks.bars import NotMeasuredError
 from benchmarks.chaos_nights import TOTALS
+from benchmarks.first_nights import Night, Pair, Pairs
 from tests.benchmarks.results import fault, meter_run, result
 
 
@@ -38,6 +40,20 @@ def test_the_time_of_the_test_suite_is_that_of_its_last_run(tmp_path: Path) -> N
     }
 
 
+def test_the_bars_of_first_nights_are_those_of_the_pairs_that_were_run_before(tmp_path: Path) -> None:
+    file = tmp_path / "first-nights.json"
+    file.write_text(json.dumps(asdict(Pairs(quiet=[Pair(Night(0, 130.0, ()), Night(1, 110.0, ()))]))))
+
+    measured = first_nights.read_measured(file)
+
+    assert measured["first_nights.exit_0"].value == 0.5
+    assert measured["first_nights.first_s"].value == 130
+    assert "first_nights.told_busy" not in measured
+    source = measured["first_nights.exit_0"].source
+    assert source is not None
+    assert source.file == file.name
+
+
 @pytest.mark.parametrize("text", ["{}", "no JSON", '{"total_s": null}', '{"total_s": 9, "cpu_s": 9}', "[]"])
 def test_a_file_of_test_times_without_a_total_is_a_reason(tmp_path: Path, text: str) -> None:
     file = tmp_path / "test-times.json"
@@ -52,6 +68,8 @@ def test_a_file_that_is_missing_is_a_reason_that_names_the_command(tmp_path: Pat
         suite_time.read_measured(tmp_path / "test-times.json")
     with pytest.raises(NotMeasuredError, match=r"run python -m benchmarks\.client_error"):
         client_bars.read_measured(tmp_path / "client-error.json")
+    with pytest.raises(NotMeasuredError, match=r"run python -m benchmarks\.first_nights --quiet 10 --busy 10"):
+        first_nights.read_measured(tmp_path / "first-nights.json")
 
 
 def test_the_totals_of_the_random_nights_are_found_in_their_last_line() -> None:
