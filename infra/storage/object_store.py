@@ -121,11 +121,15 @@ class ObjectStore:
         return {name: size for name, (size, _put_at) in self.dated(under).items()}
 
     def dated(self, under: str) -> dict[str, tuple[int, datetime]]:
-        """Every object below a name, with its size in bytes and the time of its upload."""
+        """Every object below a name, with its size in bytes and the time of its upload.
+
+        Without the empty objects that end in `/`, by which other programs mark folders.
+        """
         prefix = self._key(under) + "/"
         with self._translating_errors(under):
             pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.place.bucket, Prefix=prefix)
-            found = [one for page in pages for one in page.get("Contents", [])]
+            listed = [one for page in pages for one in page.get("Contents", [])]
+        found = [one for one in listed if not one["Key"].endswith("/")]
         return {one["Key"].removeprefix(prefix): (one["Size"], one["LastModified"]) for one in found}
 
     def read(self, name: str) -> bytes | None:

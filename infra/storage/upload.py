@@ -91,8 +91,12 @@ def upload_runs(
             failed[run] = why
             break  # an unreachable bucket is not tried for every run, since the machine may be billed
     if why is None:
-        why = put(lambda bucket: _put_own(bucket, place, data, night))
-        failed |= {} if why is None else {"its own files": why}
+        own: dict[str, str] = {}  # noted here and not by the work, which may go on when its time is over
+        why = put(lambda bucket: own.update(_put_own(bucket, place, data, night)))
+        if why is None:
+            _note(data, night, place, own=own)
+        else:
+            failed["its own files"] = why
     return _conclude(data, night, place, failed)
 
 
@@ -107,8 +111,11 @@ def _why_unreadable(run: Path) -> str | None:
     return None
 
 
-def _put_own(bucket: ObjectStore, place: BucketLocation, data: Path, night: str) -> None:
-    """Upload the files of a night beside its runs that changed here, the plan last; remove what a resume removed."""
+def _put_own(bucket: ObjectStore, place: BucketLocation, data: Path, night: str) -> dict[str, str]:
+    """Upload the files of a night beside its runs that changed here, the plan last; remove what a resume removed.
+
+    Returns the hash of each file that the bucket has now.
+    """
     folder, under = store.night_folder(data, night), f"runs/{night}"
     here, known = own_hashes(data, night), read_uploads(data, night)
     agreed = known.files if known.place == str(place) else None
@@ -118,7 +125,7 @@ def _put_own(bucket: ObjectStore, place: BucketLocation, data: Path, night: str)
     bucket.remove([f"{under}/{name}" for name in changes.removed])
     put = {name: here[name] for name in changes.put}
     kept = {name: digest for name, digest in (agreed or {}).items() if name not in changes.removed}
-    _note(data, night, place, own=kept | put)
+    return kept | put
 
 
 def _note(

@@ -6,7 +6,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, repeat
@@ -23,7 +23,7 @@ from infra.storage.accepted import Limits
 from infra.storage.fetch import FETCHING, Fetched, fetch_night
 from infra.storage.object_store import PART_BYTES, ObjectStore, within
 from infra.storage.upload import manifest_hashes, missing, read_uploads, upload_runs
-from nights import journal
+from nights import files, journal
 from nights.bucket import BucketLocation, RequestLimits, session_of_environment
 from nights.durable import write_text
 from nights.files import unknown_files
@@ -449,6 +449,36 @@ def test_an_object_that_grows_after_it_was_listed_is_not_fetched(bucket: Bucket,
         _store(bucket).get_file(f"runs/{NIGHT}/file", tmp_path / "file", 3)
 
     assert not (tmp_path / "file").exists()
+
+
+def test_what_another_program_marks_as_a_folder_is_no_file_of_a_night(
+    bucket: Bucket, data: Path, tmp_path: Path
+) -> None:
+    _upload_runs(bucket, data)
+    _put(bucket, "", *(f"{run}/" for run in manifest_hashes(data, NIGHT)), content=b"")
+
+    fetch_night(_store(bucket), tmp_path / "there", NIGHT)
+
+    assert _runs(tmp_path / "there") == _runs(data)
+
+
+def test_an_upload_that_ends_after_its_time_changes_no_record(bucket: Bucket, data: Path) -> None:
+    is_over = threading.Event()
+
+    class LateAnswer(ObjectStore):
+        def put_files(self, root: Path, names: Sequence[str], under: str) -> None:
+            super().put_files(root, names, under)
+            if files.PLAN.name in names:
+                is_over.wait(30.0)
+
+    said = upload_runs(partial(LateAnswer, _place(bucket), FEW_TRIES), _place(bucket), data, NIGHT, grace_s=5.0)
+    (late,) = (thread for thread in threading.enumerate() if thread.name == "nightbench upload")
+    before = read_uploads(data, NIGHT)
+    is_over.set()
+    late.join()
+
+    assert "the night's own files of night" in said[0]
+    assert (before.files, read_uploads(data, NIGHT)) == ({}, before)
 
 
 def test_a_night_is_fetched_by_an_id_only(bucket: Bucket, tmp_path: Path) -> None:
