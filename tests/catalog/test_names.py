@@ -159,6 +159,8 @@ def test_a_name_is_of_a_gpu_or_of_an_accelerator_without_physics() -> None:
         ("openai/gpt-oss-120b", "gpt-oss-120b"),
         ("Qwen/Qwen3-VL-235B-A22B-Instruct", "Qwen3-VL-235B-A22B"),
         ("Qwen/Qwen3-235B-A22B-FP8", "Qwen3-235B-A22B"),
+        ("Qwen/Qwen3-30B-A3B-Instruct-2507", "Qwen3-30B-A3B-2507"),
+        ("Qwen/Qwen3-235B-A22B-Thinking-2507-FP8", "Qwen3-235B-A22B-2507"),
         ("Qwen/Qwen3-0.6B", "Qwen3-0.6B"),
         ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", "Qwen2.5-72B"),
         ("Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", "Qwen3-Coder-480B-A35B"),
@@ -196,7 +198,7 @@ def test_a_model_is_found_by_its_repository_its_path_or_its_label(text: str, mod
         "nvidia/Llama-3.1-Nemotron-70B-Instruct-HF",
         "meta-llama/Llama-3.2-11B-Vision",
         "meta-llama/Meta-Llama-3-71B",
-        "Qwen/Qwen3-30B-A3B-Instruct-2507",  # another context
+        "Qwen/Qwen3-30B-A3B-Instruct-2601",  # weights of another month may have another context
         "Qwen/Qwen-30.6B",
         "moonshotai/Kimi-K2-Thinking",
         *sorted(UNKNOWN_MODELS),
