@@ -128,6 +128,17 @@ def test_a_broken_table_says_where(cell: str, by: str, why: str) -> None:
         claims_of("report.csv", text.replace(cell, by, 1))
 
 
+def test_an_empty_line_of_a_table_is_passed_over_and_the_others_keep_their_numbers() -> None:
+    text = (FORMATS.parent / "peers/guidellm-closed/report.csv").read_text()
+    apart = text.replace("\n", "\n\n")
+
+    (usual,), (found,) = claims_of("report.csv", text), claims_of("report.csv", f"{apart}\n\n")
+
+    assert (found.said, found.asked, found.latency_s) == (usual.said, usual.asked, usual.latency_s)
+    with pytest.raises(UnreadableResultError, match="line 7 has 170 cells"):
+        claims_of("report.csv", apart.replace("concurrent@2", "concurrent,2", 1))
+
+
 def test_a_throughput_of_zero_is_a_failure() -> None:
     (claim,) = claims_of("r", changed("metrics", "output_tokens_per_second", "successful", "mean", value=0.0))
 

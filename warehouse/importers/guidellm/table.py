@@ -50,15 +50,16 @@ def benchmarks_of_table(document: Document) -> dict[str, Any]:
 
 
 def _rows(document: Document) -> Iterator["_Row"]:
+    reader = csv.reader(io.StringIO(document.text))
     try:
-        lines = list(csv.reader(io.StringIO(document.text)))
+        lines = [(reader.line_num, line) for line in reader if line]
     except csv.Error as error:
         raise UnreadableResultError(f"{document.name} is not valid CSV: {error}") from error
-    columns = list(zip(*lines[:HEADER], strict=False))
+    columns = list(zip(*(line for _at, line in lines[:HEADER]), strict=False))
     twins = {column for column in columns if columns.count(column) > 1}
     if twins:
         raise UnreadableResultError(f"{document.name}: two columns are named {' '.join(min(twins))!r}")
-    for at, line in enumerate(lines[HEADER:], start=HEADER + 1):
+    for at, line in lines[HEADER:]:
         if len(line) != len(columns):
             raise UnreadableResultError(
                 f"{document.name} line {at} has {len(line)} cells but the header has {len(columns)}"

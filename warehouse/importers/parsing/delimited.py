@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Iterator
 
+_INSIDE = re.compile(r'"[^"]*"|\([^()]*\)')  # text in which a comma or semicolon separates no cells
 _BAR = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"[\s|:-]+")  # the line below a Markdown header
 
@@ -22,9 +23,9 @@ def cells_of(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def delimiter_of(text: str) -> str:
-    """A comma, unless the first line has none and has tabs or semicolons."""
-    first = text.lstrip("\n\r ").partition("\n")[0]
-    return next((mark for mark in "\t;" if "," not in first and mark in first), ",")
+    """What stands most often in the first line, outside quotes and brackets: a comma, a tab or a semicolon."""
+    first = _INSIDE.sub("", text.lstrip("\n\r ").partition("\n")[0])
+    return max(",\t;", key=first.count)
 
 
 def _of_markdown(text: str) -> Iterator[tuple[int, list[str]]]:
