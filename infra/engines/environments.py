@@ -41,7 +41,7 @@ def _of_vllm(cache: Path, folder: Path) -> Iterator[Release]:
 
 
 def _of_llama_cpp(cache: Path, folder: Path) -> Iterator[Release]:
-    locks = locked_tags(folder) | {locked_package(SOURCE_LOCK): SOURCE_LOCK}
+    locks = {**locked_tags(folder), locked_package(SOURCE_LOCK): SOURCE_LOCK}
     for version, lock in locks.items():
         try:
             place = llama_cpp_place(cache, lock)

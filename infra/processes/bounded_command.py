@@ -28,15 +28,15 @@ class Limits:
     output_bytes: int
 
 
-class OutputTooLargeError(OSError):
-    """A program wrote more than it may; it was killed."""
+class KilledError(OSError):
+    """A program ran and was killed before its end: it wrote more than it may, or it could not be watched."""
 
 
 def run_bounded(argv: Sequence[str], given: bytes, environment: ChildEnvironment, limits: Limits) -> CommandResult:
     """Run a program to its end, with `given` as its standard input; then kill what is left of its process group.
 
     A program that exceeds a limit is killed with its process group, also where this process was killed before. Its
-    `exit_code` is None where its time was over. Raises OutputTooLargeError, and OSError where it cannot be started.
+    `exit_code` is None where its time was over. Raises KilledError, and another OSError where it cannot be started.
     """
     # `timeout` enforces the limit where this process no longer can, and passes the exit code on.
     guard = ["timeout", "-s", "KILL", f"{limits.seconds + OUTLIVES_US_S:g}"]
@@ -50,6 +50,10 @@ def run_bounded(argv: Sequence[str], given: bytes, environment: ChildEnvironment
         try:
             with cancellation.waiting_for(process):
                 is_over = _wait(process, (out, err), limits)
+        except KilledError:
+            raise
+        except OSError as error:
+            raise KilledError(f"it could not be watched ({error})") from error
         finally:
             _end_group(process)
         exit_code = process.returncode if is_over else None
@@ -65,7 +69,7 @@ def _wait(process: subprocess.Popen[bytes], written: Sequence[IO[bytes]], limits
             left = until - time.monotonic()
             is_over = bool(exited.poll(1000 * max(0.0, min(LOOK_S, left))))
             if max(os.fstat(one.fileno()).st_size for one in written) > limits.output_bytes:
-                raise OutputTooLargeError(f"it wrote more than {limits.output_bytes} bytes")
+                raise KilledError(f"it wrote more than {limits.output_bytes} bytes")
             if is_over or left <= 0:
                 return is_over
     finally:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from bench.errors import CloudDeniedError, CloudError, NotAskedError
 from infra.clouds.command.replies import shorten
-from infra.processes.bounded_command import Limits, OutputTooLargeError, run_bounded
+from infra.processes.bounded_command import KilledError, Limits, run_bounded
 from infra.processes.environment import NETWORK, child_environment
 
 Script = Literal["offers", "rent", "list", "release"]
@@ -39,7 +39,7 @@ class Scripts:
         text = json.dumps(given).encode() + b"\n"
         try:
             ended = run_bounded([str(path)], text, child_environment(also=PASSED), self.limits)
-        except OutputTooLargeError as error:
+        except KilledError as error:
             raise CloudError(f"{path} was killed: {error}; {REMEDY}") from error
         except OSError as error:
             raise NotAskedError(f"{path} could not be started ({error})") from error

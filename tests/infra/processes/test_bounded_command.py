@@ -1,3 +1,5 @@
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -5,8 +7,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench.errors import CloudError, NotAskedError
 from infra.clock import SystemClock, poll
-from infra.processes.bounded_command import Limits, OutputTooLargeError, run_bounded
+from infra.clouds.command.scripts import Scripts
+from infra.processes.bounded_command import KilledError, Limits, run_bounded
 from infra.processes.environment import child_environment
 
 PATIENCE_S = 600.0
@@ -49,10 +53,30 @@ def test_what_a_program_leaves_running_is_killed_when_it_exits(tmp_path: Path) -
 
 @pytest.mark.parametrize("stream", ["1", "2"])
 def test_a_program_that_writes_without_end_is_killed(tmp_path: Path, stream: str) -> None:
-    with pytest.raises(OutputTooLargeError, match="more than 1000 bytes"):
+    with pytest.raises(KilledError, match="more than 1000 bytes"):
         run_bounded(script(tmp_path, f"exec yes {tmp_path} >&{stream}"), b"", child_environment(), SLOW)
 
     assert poll(SystemClock(), 0.05, lambda: not sleepers(tmp_path), PATIENCE_S)
+
+
+def test_a_program_that_cannot_be_watched_is_killed_and_not_taken_for_one_that_was_not_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_descriptor_left(_pid: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "pidfd_open", no_descriptor_left)
+
+    with pytest.raises(KilledError, match=r"could not be watched .*Too many open files"):
+        run_bounded(script(tmp_path, f"sleep 613; : {tmp_path}"), b"", child_environment(), SLOW)
+    assert poll(SystemClock(), 0.05, lambda: not sleepers(tmp_path), PATIENCE_S)
+
+    program = tmp_path / "rent"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    with pytest.raises(CloudError, match="rent was killed: it could not be watched") as raised:
+        Scripts(tmp_path, SLOW).run("rent", {})
+    assert not isinstance(raised.value, NotAskedError), "it may have rented a machine"
 
 
 def test_a_program_whose_starter_was_killed_is_killed_at_its_time_limit_too(tmp_path: Path) -> None:
