@@ -55,17 +55,22 @@ def hardware_key(gpu: str | None) -> str | None:
 
 def lacking(one: Measurement) -> str | None:
     """The reason why the format cannot represent this measurement; None if it can."""
-    if not one["gpus"] or one.gpu is None:
-        return "the format needs throughput per GPU, and this machine has no GPU or several models"
-    if hardware_key(one.gpu) is None:
-        return f"InferenceX has no key for {one.gpu}; its keys are {', '.join(sorted(HARDWARE))}"
-    if one["concurrency_asked"] is None:
-        return "the format supports closed loops only"
-    if one["is_speculative"] and one["spec_method"] is None:
-        return "the format needs the method of speculation, and it is unknown"
-    if one.parallel["dp"] != 1:
-        return "the format has no field for data parallel"
-    return None
+    reasons = {
+        "the format needs throughput per GPU, and this machine has no GPU or several models": (
+            not one["gpus"] or one.gpu is None
+        ),
+        f"InferenceX has no key for {one.gpu}; its keys are {', '.join(sorted(HARDWARE))}": hardware_key(one.gpu)
+        is None,
+        "the format supports closed loops only": one["concurrency_asked"] is None,
+        "the format needs the method of speculation, and it is unknown": (
+            one["is_speculative"] and one["spec_method"] is None
+        ),
+        "the format needs the GPUs of the prefill server and of the decode server, and only their sum is known": (
+            one["kv_connector"] is not None
+        ),
+        "the format has no field for data parallel": one.parallel["dp"] != 1,
+    }
+    return next((reason for reason, is_lacking in reasons.items() if is_lacking), None)
 
 
 def files(measurements: Sequence[Measurement]) -> dict[str, str]:

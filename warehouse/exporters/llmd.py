@@ -89,9 +89,12 @@ def _length(tokens: int | None, *, is_fixed: bool) -> dict[str, Any] | None:
 
 
 def _stack(one: Measurement) -> list[dict[str, Any]]:
-    """The server; on a CPU its accelerator is the CPU, with a count of 0. Empty if it is unknown."""
+    """The server; on a CPU its accelerator is the CPU, with a count of 0.
+
+    Empty if it is unknown, or if there are two, a prefill and a decode server: only the sum of their GPUs is known.
+    """
     hardware = one.gpu if one["gpus"] else one["cpu_model"]
-    if hardware is None or one.engine_version is None or one["engine"] is None:
+    if one["kv_connector"] is not None or hardware is None or one.engine_version is None or one["engine"] is None:
         return []
     said = {
         "kind": "inference_engine",

@@ -145,6 +145,7 @@ def test_nvidias_files_are_read_back_with_the_same_numbers(name: str, file: str,
         ({"concurrency_asked": None}, "closed loops only"),
         ({"dp_size": 2}, "data parallel"),
         ({"is_speculative": True, "spec_method": None}, "method of speculation"),
+        ({"kv_connector": "NixlConnector"}, "GPUs of the prefill server and of the decode server"),
     ],
 )
 def test_what_inferencex_has_no_word_for_is_left_out(chat: Measurement, values: dict[str, Any], why: str) -> None:
@@ -152,6 +153,15 @@ def test_what_inferencex_has_no_word_for_is_left_out(chat: Measurement, values: 
 
     assert [why in sentence for sentence in found.left_out] == [True]
     assert len(json.loads(found.files["agg.json"])) == 1
+
+
+def test_a_report_of_llmd_calls_a_prefill_and_a_decode_server_no_replica(chat: Measurement) -> None:
+    one, two = (json.loads(text_of("llm-d", row)) for row in (chat, changed(chat, kv_connector="NixlConnector")))
+
+    assert [part["standardized"]["role"] for part in one["scenario"]["stack"]] == ["replica"]
+    assert not two["scenario"].get("stack")
+    assert two["results"] == one["results"]
+    jsonschema.validate(two, SCHEMA)
 
 
 def test_a_report_of_llmd_says_what_the_row_says(chat: Measurement) -> None:
