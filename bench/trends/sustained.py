@@ -1,6 +1,7 @@
 """Watch a series night by night for a change that lasts: means of the newest nights against the level before them.
 
-An alarm of night t uses nights up to t only, so later nights never revoke it.
+An alarm of night t uses nights up to t only, so later nights never revoke it. They may show that the level came back:
+then the nights since that alarm belong to the level before it again, and what follows is held against all of them.
 """
 
 from dataclasses import dataclass
@@ -12,10 +13,14 @@ from bench.student import quantile
 from bench.trends.robust import KEPT_DEGREES, SD_MIN, TINY, lag_one, mad_sd, median, sd_with_before
 
 ALARM_P = 0.001  # of one night's look, by Student's t: few nights of baseline must be farther off
-COUNTS = (4, 5, 10)  # of newest nights, whose mean is held against the level: large changes soon, small ones later
-CLIP = 2.5  # sd, of a night, new or of the baseline
+COUNTS = (5, 10)  # of newest nights, whose mean is held against the level: large changes soon, small ones later
+CLIP = 3.0  # sd, of a night, new or of the baseline
+BACK = 2.5  # standard errors of the level before an alarm, within which the nights since it are that level
 BASELINE_MAX, BASELINE_MIN = 120, 12
-RHO_NIGHTS, RHO_MAX = 20, 0.6
+ODD = 3.0  # sd, beyond which a night of the baseline is odd
+ODD_USUAL, ODD_MOST = 0.01, 0.05  # shares of odd nights: what independent nights hardly have, and what counts at most
+ODD_COST = 4.0  # by how much the error of a mean grows for each share of odd nights above the usual one
+RHO_NIGHTS, RHO_MAX = 12, 0.6
 SAFE = 0.5
 RHO_SURE = 2.0  # standard errors beyond which neighbouring nights are alike
 MEDIAN_SHARE = 0.5  # of the mean
@@ -31,30 +36,50 @@ class Alarm:
     is_rise: bool
 
 
+@dataclass(frozen=True)
+class _Level:
+    """Where a level begins, and the noise of the level before it."""
+
+    start: int = 0
+    sd_before: float | None = None
+
+
 def alarms(values: Floats, min_effect: float = 0.01) -> list[Alarm]:
     """Every alarm over the valid nights of a series, in order; `values` are positive."""
     x, found = np.log(values), list[Alarm]()
-    start, before = 0, None
+    level, left = _Level(), list[tuple[_Level, bool]]()  # levels that alarms left, and whether values rose
     for night in range(BASELINE_MIN, len(x)):
-        alarm = _alarm(x[: night + 1], start, before, min_effect)
+        if left and _is_back(x[: night + 1], left[-1], level.start):
+            level, _is_rise = left.pop()
+        alarm = _alarm(x[: night + 1], level, min_effect)
         if alarm is not None:
             found.append(alarm)
-            before = _level(_split(x, start, night)[0], before)[1]
-            start = alarm.since
+            left.append((level, alarm.is_rise))
+            sd = _noise(_split(x, level.start, night)[0], level.sd_before)[1]
+            level = _Level(alarm.since, sd)
     return found
+
+
+def _is_back(x: Floats, left: tuple[_Level, bool], since: int) -> bool:
+    """Whether the nights since an alarm are on the level before it after all."""
+    before, is_rise = left
+    baseline = x[max(before.start, since - BASELINE_MAX) : since]
+    centre, sd, inflation = _noise(baseline, before.sd_before)
+    t = _standard_errors(x[since:] - centre, (sd, inflation, len(baseline)))
+    return (t if is_rise else -t) <= BACK
 
 
 def alarm_tonight(level: Floats, sd_before: float | None, min_effect: float = 0.01) -> Alarm | None:
     """The alarm of the last night of a level, if it raises one; `sd_before` is the noise of the level before it."""
-    return _alarm(np.log(level), 0, sd_before, min_effect)
+    return _alarm(np.log(level), _Level(0, sd_before), min_effect)
 
 
-def _alarm(x: Floats, start: int, before: float | None, min_effect: float) -> Alarm | None:
-    night = len(x) - 1
-    baseline, newest = _split(x, start, night)
+def _alarm(x: Floats, level: _Level, min_effect: float) -> Alarm | None:
+    night, before = len(x) - 1, level.sd_before
+    baseline, newest = _split(x, level.start, night)
     if len(baseline) < (BASELINE_MIN if before is None else 3):
         return None
-    centre, sd, inflation = _level(baseline, before)
+    centre, sd, inflation = _noise(baseline, before)
     count, t = _farthest(newest[::-1] - centre, (sd, inflation, len(baseline)), float(np.log1p(min_effect)))
     if abs(t) <= quantile(ALARM_P, max(len(baseline) - 1, KEPT_DEGREES if before else 1)):
         return None
@@ -72,33 +97,44 @@ def _farthest(newest: Floats, level: tuple[float, float, int], least: float) -> 
 
     Their median must be nearly as far off, so that one or two odd nights raise no alarm.
     """
-    sd, inflation, n = level
-    clipped = np.clip(newest, -CLIP * sd, CLIP * sd)
     best = (COUNTS[0], 0.0)
     for count in (one for one in COUNTS if one <= len(newest)):
-        mean = float(clipped[:count].mean())
+        mean = float(_clipped(newest[:count], level[0]).mean())
         if abs(mean) < least or median(newest[:count]) / mean < MEDIAN_SHARE:
             continue
-        t = mean / (sd * inflation * float(np.sqrt(1 / count + CENTRE_COST / n)))
-        best = max(best, (count, t), key=lambda one: abs(one[1]))
+        best = max(best, (count, _standard_errors(newest[:count], level)), key=lambda one: abs(one[1]))
     return best
 
 
-def _level(baseline: Floats, before: float | None) -> tuple[float, float, float]:
-    """The centre, the sd of a night about it, and by how much nights that are alike make a mean less certain."""
+def _standard_errors(nights: Floats, level: tuple[float, float, int]) -> float:
+    """By how many standard errors the mean of these nights, less the centre of the level, is off."""
+    sd, inflation, n = level
+    return float(_clipped(nights, sd).mean() / (sd * inflation * np.sqrt(1 / len(nights) + CENTRE_COST / n)))
+
+
+def _clipped(nights: Floats, sd: float) -> Floats:
+    return np.clip(nights, -CLIP * sd, CLIP * sd)
+
+
+def _noise(baseline: Floats, before: float | None) -> tuple[float, float, float]:
+    """The centre, the sd of a night about it, and by how much a mean is less certain than that of independent nights.
+
+    It is where neighbouring nights are alike, and where odd nights are many: the newest may be odd ones too.
+    """
     n = len(baseline)
     centre = median(baseline)
     residuals = baseline - centre
     scale = max(mad_sd(baseline), TINY)
-    kept = np.clip(residuals, -CLIP * scale, CLIP * scale)
+    kept = _clipped(residuals, scale)
+    odd = min(float((np.abs(residuals) > ODD * scale).mean()), ODD_MOST)
     centre += float(kept.mean())
     sd = max(float(kept.std()) * (1 + 0.8 / n), 0.7 * scale, SD_MIN)
     if before is not None and n < 2 * KEPT_DEGREES:
         sd = sd_with_before(sd, n, before)
-    return centre, sd, _inflation(residuals / sd)
+    return centre, sd, _alike(residuals / sd) * (1 + ODD_COST * max(0.0, odd - ODD_USUAL))
 
 
-def _inflation(residuals: Floats) -> float:
+def _alike(residuals: Floats) -> float:
     """By how much the error of a mean grows where neighbouring nights are alike; more where they surely are."""
     n = len(residuals)
     if n < RHO_NIGHTS:

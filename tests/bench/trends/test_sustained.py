@@ -32,6 +32,25 @@ def test_one_odd_night_raises_no_alarm() -> None:
         assert len(alarms(values)) <= len(before)
 
 
+def test_a_level_that_came_back_after_an_alarm_is_what_the_next_nights_are_held_against() -> None:
+    is_found = list[bool]()
+    for seed in range(60):
+        values = noise(seed, 92)
+        values[70:75] *= 0.96  # five nights that look like a change
+        values[87:] *= 0.95  # and one, twelve nights later
+        is_found.append(any(alarm.said_on >= 87 for alarm in alarms(values)))
+
+    assert sum(is_found) >= 30, "with twelve nights alone as their level, 13 are"
+
+
+def test_nights_with_many_odd_ones_raise_hardly_more_alarms_than_others() -> None:
+    def heavy_tails(seed: int) -> Floats:
+        random = np.random.default_rng(seed)
+        return np.asarray(2000 * np.exp(0.02 / np.sqrt(3) * random.standard_t(3, 365)))
+
+    assert sum(len(alarms(heavy_tails(seed))) for seed in range(40)) <= 16, "a year has 0.6 if odd nights cost nothing"
+
+
 def test_what_was_said_is_not_changed_by_later_nights() -> None:
     values = noise(3)
     values[50:54] *= 0.9  # an excursion of four nights, which is over
