@@ -1,10 +1,12 @@
 """Measure a leased machine itself, before its first server starts and after its last has stopped."""
 
+import logging
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from prefect import get_run_logger
 
+from bench.engines import llama_cpp
 from bench.errors import MachineUnfitError, NightbenchError
 from bench.machine.canary import CanaryRecord, with_verdict
 from bench.machine.canary_history import floors_from
@@ -58,7 +60,9 @@ def _measure(settings: Settings, night: NightRecord, lease: Lease, request: Cana
     record = with_verdict(measured, find_gpu, constants)
     _store(settings, night, record)
     if record.reason is not None:
-        log.warning("the canary did not run to its end: %s", record.reason)
+        # The server of llama.cpp has no Python beside it, which is no fault of this night.
+        level = logging.INFO if request.engine.name == llama_cpp.NAME else logging.WARNING
+        log.log(level, "the canary did not run to its end: %s", record.reason)
     return record
 
 

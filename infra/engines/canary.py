@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.engines.docker import container_argv
 from bench.errors import MachineUnfitError, NightbenchError
-from bench.machine.canary import CanaryRecord, Position, read_report
+from bench.machine.canary import CanaryRecord, CanaryReport, Position, read_report
 from infra.clock import SystemClock, poll
 from infra.engines import container
 from infra.engines.container import ContainerUse, ImageAt, record_container
@@ -54,10 +54,9 @@ def run_canary(request: CanaryRequest, say: Say) -> CanaryRecord:
     """
     started_at, began = datetime.now(UTC), time.monotonic()
     try:
-        output, ending = _run(request)
+        report = read_report(*_run(request))
     except NightbenchError as error:
-        output, ending = "", str(error)
-    report = read_report(output, ending)
+        report = CanaryReport(None, (), (), str(error))
     record = CanaryRecord(
         lease_id=request.lease_id,
         position=request.position,
@@ -74,13 +73,14 @@ def run_canary(request: CanaryRequest, say: Say) -> CanaryRecord:
 
 
 def _run(request: CanaryRequest) -> tuple[str, str]:
-    """What the program printed, and how it ended."""
+    """What the program printed, and how it ended; raises NightbenchError where it could not be started."""
     if request.engine.image is not None:
         with _container(request, request.engine.image) as argv:
             return _watch(request, argv, child_environment({detached.MARK: request.lease_id}, also=TOOLS))
     python = request.engine.executable.with_name("python")
     if not python.exists():
-        return "", f"there is no {python}, so the Python of the engine {request.engine.executable} is not known"
+        executable = request.engine.executable
+        raise NightbenchError(f"it needs a Python beside the engine {executable}, and there is no {python}")
     argv = _command(request, str(python))
     return _watch(request, argv, child_environment({detached.MARK: request.lease_id}))
 

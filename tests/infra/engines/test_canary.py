@@ -71,8 +71,8 @@ def test_an_engine_without_a_python_beside_it_starts_nothing(request_: CanaryReq
     record = run(request_)
 
     assert record.results == ()
-    assert record.reason is not None
-    assert record.reason.startswith(f"there is no {request_.engine.executable.with_name('python')}, so ")
+    python, executable = request_.engine.executable.with_name("python"), request_.engine.executable
+    assert record.reason == f"it needs a Python beside the engine {executable}, and there is no {python}"
 
 
 def test_a_crash_in_a_test_names_the_signal_and_the_test(request_: CanaryRequest) -> None:
