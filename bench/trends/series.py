@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import cached_property
 from itertools import pairwise
 
 # What explains a value and is not identity, most telling first; the class of cause that a change of it is.
@@ -66,7 +67,7 @@ class Series:
     points: tuple[Point, ...]
     is_lower_better: bool | None = None
 
-    @property
+    @cached_property
     def valid(self) -> tuple[Point, ...]:
         """The nights that count."""
         return tuple(point for point in self.points if point.is_valid)

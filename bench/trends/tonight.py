@@ -135,8 +135,13 @@ def _tonight(series: Series, night: str | None) -> Point | None:
 
 def _window(series: Series, tonight: Point, nights: int | None) -> Series:
     """The newest valid nights up to tonight."""
-    until = series.valid[: series.valid.index(tonight) + 1]
+    until = series.valid[: _place(series.valid, tonight) + 1]
     return replace(series, points=until[-nights:] if nights else until)
+
+
+def _place(points: Sequence[Point], point: Point) -> int:
+    """Where a point is among these, itself and not one that is equal; it is mostly one of the last."""
+    return next(at for at in reversed(range(len(points))) if points[at] is point)
 
 
 def _edge(window: Series, series: Series) -> set[str]:
@@ -164,9 +169,9 @@ def _level_before(
     window: Series, night: Point, known: Known, new: Sequence[Change]
 ) -> tuple[list[Point], float | None]:
     """The nights of the level before a night, and the noise of the level before that one."""
-    before = window.points[: window.points.index(night)]  # a night on two leases has two values
-    usual = [point for point in before if point.night not in known.outliers | {night.night}]
-    usual = [point for point in usual if method_of(point) == method_of(night)]
+    before = window.points[: _place(window.points, night)]  # a night on two leases has two values
+    left_out, method = known.outliers | {night.night}, method_of(night)
+    usual = [point for point in before if point.night not in left_out and method_of(point) == method]
     begins = known.begins | {one.first_bad.night for one in new if one.kind != "excursion" and one.state in LEVELS}
     starts = [at for at, point in enumerate(usual) if point.night in begins]
     if not starts:
