@@ -60,6 +60,7 @@ class Settings(StorageSettings):
     tracker_token: SecretStr | None = None
     late_hours: float = Field(default=6.0, gt=0)  # a scheduled night that could begin only so late is skipped
     stale_hours: float = Field(default=36.0, gt=0)  # a suite without newer data than this is reported
+    retired_suites: Annotated[tuple[str, ...], NoDecode] = ()  # names of suites of which no newer data is expected
     database_url: SecretStr | None = None  # of Prefect's server, postgresql+asyncpg://...; None: SQLite
     do_token: SecretStr | None = None  # of DigitalOcean, or of a cloud with its API
     do_endpoint: str = "https://api.digitalocean.com"
@@ -111,8 +112,8 @@ class Settings(StorageSettings):
         """A variable holds the addresses with spaces between them; a comma may be part of one."""
         return tuple(listed.split()) if isinstance(listed, str) else listed
 
-    @field_validator("deployed_targets", mode="before")
+    @field_validator("deployed_targets", "retired_suites", mode="before")
     @classmethod
     def _split(cls, listed: object) -> object:
-        """A variable holds the targets with spaces or commas between them."""
+        """A variable holds the names with spaces or commas between them."""
         return tuple(listed.replace(",", " ").split()) if isinstance(listed, str) else listed

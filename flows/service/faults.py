@@ -61,7 +61,10 @@ def of_suites(suites: Sequence[SuiteAge], stale_hours: float) -> Iterator[Event]
     for one in suites:
         if one.age_hours > stale_hours:
             what = f"suite {one.suite} has no data since night {one.night}"
-            advice = f"nights failed or did not start for more than {stale_hours:g} hours (NIGHTBENCH_STALE_HOURS)"
+            advice = (
+                f"nights failed or did not start for more than {stale_hours:g} hours (NIGHTBENCH_STALE_HOURS); "
+                "if none are to come, name the suite in NIGHTBENCH_RETIRED_SUITES"
+            )
             yield _fault(STALE, one.suite, what, advice)
 
 

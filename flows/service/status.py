@@ -61,9 +61,10 @@ def read_status(service: Service, now: datetime | None = None) -> Status:
         found += [*faults_of_nights(listed, now), *faults.of_worker(parts["worker"], polled, now)]
     leases = tuple(_open_lease(lease, now) for lease in ledger(service.settings).open_leases())
     suites = tuple(_suites(service, now))
-    hours = service.settings.stale_hours
+    hours, retired = service.settings.stale_hours, service.settings.retired_suites
+    watched = [one for one in suites if one.suite not in retired]
     found += [*faults.of_leases(leases, now), *faults.of_killed(service.data), *faults.of_disk(service.settings)]
-    found += [*faults.of_suites(suites, hours), *faults.of_series(_stale_series(service, suites, now), hours)]
+    found += [*faults.of_suites(watched, hours), *faults.of_series(_stale_series(service, watched, now), hours)]
     return Status(
         parts=parts,
         worker_polled_at=polled,
@@ -99,14 +100,14 @@ def _suites(service: Service, now: datetime) -> Iterator[SuiteAge]:
         yield SuiteAge(suite, night, round((now - newest).total_seconds() / 3600, 1))
 
 
-def _stale_series(service: Service, suites: Sequence[SuiteAge], now: datetime) -> dict[bool, list[SeriesAge]]:
+def _stale_series(service: Service, watched: Sequence[SuiteAge], now: datetime) -> dict[bool, list[SeriesAge]]:
     """The series that nights of late were to measure: those without a good run of late (True), and the others.
 
-    Not those of a suite that has no data of late at all. Names of nights are times, so they are compared as such.
+    Only those of watched suites with data of late. Names of nights are times, so they are compared as such.
     """
     hours = service.settings.stale_hours
     cutoff = f"{now - timedelta(hours=hours):%Y-%m-%dT%H%M%S}Z"
-    stale = {suite.suite for suite in suites if suite.age_hours > hours}
+    measured = {suite.suite for suite in watched if suite.age_hours <= hours}
     found: dict[bool, list[SeriesAge]] = {True: [], False: []}
     try:
         rows = ask(service.data, _SERIES, (cutoff,)).rows
@@ -114,7 +115,7 @@ def _stale_series(service: Service, suites: Sequence[SuiteAge], now: datetime) -
         return found
     for row in rows:
         one = SeriesAge(*row)
-        if one.suite not in stale:
+        if one.suite in measured:
             found[one.night < cutoff].append(one)
     return found
 

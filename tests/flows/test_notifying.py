@@ -121,6 +121,15 @@ def test_a_suite_without_new_data_is_a_fault_until_there_is_some(measured: Path)
     assert fresh == ()
 
 
+def test_a_suite_that_is_retired_is_listed_and_no_fault(measured: Path) -> None:
+    retired = Settings.model_validate({"data": measured, "retired_suites": "other, synthetic"})
+
+    status = read_status(Service(retired), datetime(2026, 5, 1, tzinfo=UTC))
+
+    assert [suite.suite for suite in status.suites] == ["synthetic"]
+    assert status.faults == ()
+
+
 def test_check_sends_a_fault_once_and_that_it_is_over(
     tmp_path: Path, hook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
