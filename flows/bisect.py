@@ -43,7 +43,7 @@ GROUP BY ALL ORDER BY min(started_at)
 
 def state_file(data: Path, search: Bisection) -> Path:
     """The file of a search; the same question has the same file, so that it goes on where it stopped."""
-    asked = search.model_copy(update={"measured": ()}).model_dump_json()
+    asked = search.model_copy(update={"measured": ()}).model_dump_json(exclude_none=True)
     return data / FOLDER / f"{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
 
 
@@ -84,7 +84,7 @@ def measure_by(data: Path, search: Bisection, run: Callable[[str, Path, str | No
 
     def measure(candidate: str, suite: Path) -> Measured:
         nights.append(run(candidate, suite, begun_night(data, suite, search.target, nights)))
-        return read_night(data, search.metric, candidate, nights[-1], began=nights[0])
+        return read_night(data, search, candidate, nights[-1], began=nights[0])
 
     return measure
 
@@ -157,6 +157,13 @@ def require_metric(name: str) -> None:
         raise UsageError(f"{name!r} is not a metric; nearest: {', '.join(near)}")
 
 
+def require_scenario(name: str, suite: Path, target: str) -> None:
+    """Raise UsageError where the suite has no scenario of this name."""
+    names = [one.name for one in read_suite(suite, is_draft=True, target=parse_target(target).name)[0].expand()]
+    if name not in names:
+        raise UsageError(f"{suite} has no scenario {name!r}; it has {', '.join(dict.fromkeys(names))}")
+
+
 def require_listed(listed: Sequence[str], ends: Sequence[str]) -> None:
     """Raise UsageError where an end is not in the list, or both are the same."""
     for end in ends:
@@ -166,20 +173,21 @@ def require_listed(listed: Sequence[str], ends: Sequence[str]) -> None:
         raise UsageError(f"--good and --bad are both {ends[0]}: name two versions or images")
 
 
-def read_night(data: Path, metric: str, candidate: str, night: str, began: str) -> Measured:
-    """What a loaded night says of a candidate in each of its series; without an accepted value, why there is none.
+def read_night(data: Path, search: Bisection, candidate: str, night: str, began: str) -> Measured:
+    """What a loaded night says of a candidate in each series; without an accepted value, why there is none.
 
     What the control says of the host is taken off, in a series that went with its control before the night `began`.
     """
-    before = {series.key.series: series for series in own_series(data) if series.key.metric == metric}
+    before = {series.key.series: series for series in own_series(data) if series.key.metric == search.metric}
     found = {
         name: math.exp(_without_host(before.get(name, series), point, began))
         for series in own_series(data, of_bisects=True)
         for name in [series.key.series.removesuffix(f"/{BISECT}")]
         for point in series.valid
-        if series.key.metric == metric and point.night == night
+        if series.key.metric == search.metric and search.counts(name) and point.night == night
     }
-    why = "" if found else f"night {night} has no accepted {metric}{_why_it_ended(data, night)}"
+    where = f" of scenario {search.scenario}" if search.scenario else ""
+    why = "" if found else f"night {night} has no accepted {search.metric}{where}{_why_it_ended(data, night)}"
     return Measured(candidate=candidate, night=night, by_series=found, reason=why)
 
 

@@ -35,13 +35,21 @@ class Measured(StoredValue):
 
 
 class Bisection(StoredValue):
-    """A search: its candidates from good to bad, and every night so far. All else follows from these."""
+    """A search: its candidates from good to bad, and every night so far. All else follows from these.
+
+    `scenario` is the one whose series are held against each other; None: all of the suite.
+    """
 
     metric: str
     suite: str
     target: str
     candidates: tuple[str, ...]
+    scenario: str | None = None
     measured: tuple[Measured, ...] = ()
+
+    def counts(self, series: str) -> bool:
+        """Whether a series of our own, by its name, is one of those that the search is about."""
+        return self.scenario is None or self.scenario in series.split("/")
 
     def values(self, candidate: str) -> list[float]:
         """A value of each night of a candidate that can be held against the others."""

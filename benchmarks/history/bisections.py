@@ -36,7 +36,7 @@ def bisections_section(data: Path, history: Path) -> str:
         return ""
     listed = list(own_series(data))
     rows = tuple(_row(search, of_history(search, listed)) for search in searches)
-    heads = ("metric", "from", "to", "the search says", "its nights", "all nights say", "all nights")
+    heads = ("metric", "scenario", "from", "to", "the search says", "its nights", "all nights say", "all nights")
     return f"""
 ## The release that moved a number
 
@@ -51,7 +51,7 @@ other, so what a search saves in nights it saves in starts.
 def of_history(search: Bisection, listed: Sequence[Series]) -> Bisection:
     """The same question, with every night of the history that measured one of its candidates."""
     nights = dict[str, tuple[str, dict[str, float]]]()
-    for series in (one for one in listed if one.key.metric == search.metric):
+    for series in (one for one in listed if one.key.metric == search.metric and search.counts(one.key.series)):
         for point in series.valid:
             found = point.stack.get("engine_version", "")
             for candidate in (one for one in search.candidates if is_release(found, one)):
@@ -64,7 +64,7 @@ def of_history(search: Bisection, listed: Sequence[Series]) -> Bisection:
 
 
 def _row(search: Bisection, exhaustive: Bisection) -> tuple[str, ...]:
-    ends = (search.metric, search.candidates[0], search.candidates[-1])
+    ends = (search.metric, search.scenario or "all", search.candidates[0], search.candidates[-1])
     mine, every = next_step(search), next_step(exhaustive)
     return *ends, _said(mine), str(len(search.measured)), _said(every), str(len(exhaustive.measured))
 

@@ -36,6 +36,10 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
         typer.Option(help="Candidates: the engine versions of the warehouse, or every release that has a lock."),
     ] = "warehouse",
     suite: Annotated[Path, typer.Option(help="Suite that measures each candidate.")] = Path("suites/local.toml"),
+    scenario: Annotated[
+        str | None,
+        typer.Option(help="Only scenario whose numbers count; default: the mean change of all of the suite."),
+    ] = None,
     target: TargetOption = "local",
     budget_usd: Annotated[
         float | None, typer.Option(min=0, help="Stop before all nights together cost more; default: no limit.")
@@ -57,10 +61,13 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
         require_listed,
         require_metric,
         require_releases_of,
+        require_scenario,
     )
     from infra.engines.releases import locked_releases, locked_tags  # noqa: PLC0415
 
     require_metric(metric)
+    if scenario is not None:
+        require_scenario(scenario, suite, target)
     settings = read_settings()
     data = settings.data.absolute()
     if images is not None:
@@ -72,7 +79,8 @@ def bisect(  # noqa: PLR0913, PLR0917 - each option is an argument
     require_listed(listed, (good, bad))
     names = candidates_between(listed, good, bad)
     require_releases_of(names, suite, target, settings)
-    search = Bisection(metric=metric, suite=str(suite.absolute()), target=parse_target(target).name, candidates=names)
+    where = parse_target(target).name
+    search = Bisection(metric=metric, suite=str(suite.absolute()), target=where, candidates=names, scenario=scenario)
     fewest, most = leases_expected(len(names))
     console.progress(
         f"{len(names)} candidates from {good} to {bad}: {fewest} nights at least, {most} at most; "

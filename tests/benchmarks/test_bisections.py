@@ -49,7 +49,7 @@ def test_a_search_is_listed_beside_what_all_nights_say(tmp_path: Path, loaded: t
 
     assert "somewhere" not in file.read_text()
     found = f"{NEW_ENGINE} is the first one that moved {METRICS[0]}; {OLD_ENGINE} is the last one before"
-    assert f"| {METRICS[0]} | {OLD_ENGINE} | {NEW_ENGINE} | {found} | 4 | {found} | 10 |" in page
+    assert f"| {METRICS[0]} | all | {OLD_ENGINE} | {NEW_ENGINE} | {found} | 4 | {found} | 10 |" in page
 
 
 def test_a_search_that_is_not_over_says_what_it_would_measure_next(tmp_path: Path, loaded: tuple[Path, Path]) -> None:

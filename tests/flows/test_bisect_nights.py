@@ -49,6 +49,7 @@ class Machines:
     def __init__(self, data: Path) -> None:
         self.data, self.measured = data, list[str]()
         self.stop_after_runs: int | None = None
+        self.slower: str | None = None  # the scenario that newer engines slow down; None: each
 
     def measure(
         self, settings: Settings, night: NightRecord, _progress: object, **_more: object
@@ -62,7 +63,8 @@ class Machines:
             if self.stop_after_runs == 0:
                 raise KeyboardInterrupt
             self.stop_after_runs = None if self.stop_after_runs is None else self.stop_after_runs - 1
-            shape = Shape(gap_ms=gap_ms * (1 + 0.001 * run.repeat))
+            is_slower = self.slower is None or run.scenario.name == self.slower
+            shape = Shape(gap_ms=(gap_ms if is_slower else 5.0) * (1 + 0.001 * run.repeat))
             write_run(self.data, night, run, shape, Told(engine_version=f"{version}+cpu"))
         return None
 
@@ -79,8 +81,8 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nights_without_pre
     return found
 
 
-def bisect(folder: Path, *more: str, metric: str = "tpot_p50_ms") -> Result:
-    (folder / "suite.toml").write_text(SUITE)
+def bisect(folder: Path, *more: str, metric: str = "tpot_p50_ms", suite: str = SUITE) -> Result:
+    (folder / "suite.toml").write_text(suite)
     (folder / "versions.txt").write_text("\n".join(VERSIONS))
     files = ["--images", str(folder / "versions.txt"), "--suite", str(folder / "suite.toml")]
     asked = ["bisect", metric, "--good", VERSIONS[0], "--bad", VERSIONS[-1], *files, *more]
@@ -136,6 +138,23 @@ def test_the_version_is_found_by_nights_and_a_search_that_was_stopped_goes_on(
     again = bisect(tmp_path)
     assert (again.exit_code, said.exit_code) == (0, 0)
     assert store.nights(tmp_path / "data") == nights
+
+
+def test_a_change_of_one_scenario_is_found_in_its_numbers_alone(tmp_path: Path, machines: Machines) -> None:
+    chat = SUITE[SUITE.index("[[scenarios]]") :]
+    others = "".join(chat.replace('"chat"', f'"chat-{osl}"').replace("osl = 8", f"osl = {osl}") for osl in (9, 10, 11))
+    machines.slower = "chat-10"
+    suite = SUITE + others
+
+    refused = bisect(tmp_path, "--scenario", "caht", suite=suite)
+    said = bisect(tmp_path, "--scenario", "chat-10", "--json", suite=suite)
+
+    assert re.search(r"has no scenario 'caht'; it has chat, chat-9, chat-10, chat-11", str(refused.exception))
+    found = json.loads(said.stdout[said.stdout.index("{\n") :])
+    assert (found["is_found"], found["last_good"], found["first_bad"]) == (True, "0.28.0", "0.29.0")
+    named = {series for one in found["measured"] for series in one["by_series"]}
+    assert len(named) == 1
+    assert "/chat-10/" in named.pop()
 
 
 def test_a_version_that_could_not_run_is_refused_before_the_first_night(
