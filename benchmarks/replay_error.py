@@ -18,6 +18,7 @@ from bench.loadgen.drivers.meter import METER_PLAN_VERSION, replay_requests
 from bench.suite.traces.formats import READERS
 from bench.suite.traces.window import Replayed, Window, replayed
 from benchmarks.bars import Bar, Benchmark, Measured, NotMeasuredError
+from benchmarks.client_result import FLOOR_MS
 from infra.hardware.cpu_affinity import run_on, split_cores
 from infra.loadgen.calibration import write_meter
 from infra.loadgen.client_address import HERE
@@ -32,8 +33,12 @@ BARS = tuple(
     bar
     for load in LOADS
     for bar in (
-        Bar(f"replay_error.{load}_gap_p99_error_ms", f"p99 of gaps by kernel stamps, {load}", "ms", 0.05),
-        Bar(f"replay_error.{load}_ttft_mean_error_ms", f"mean TTFT by kernel stamps, {load}", "ms", 1.0),
+        Bar(
+            f"replay_error.{load}_gap_p99_error_ms", f"p99 of gaps by kernel stamps, {load}", "ms", 0.05, floor=FLOOR_MS
+        ),
+        Bar(
+            f"replay_error.{load}_ttft_mean_error_ms", f"mean TTFT by kernel stamps, {load}", "ms", 1.0, floor=FLOOR_MS
+        ),
         Bar(f"replay_error.{load}_late_p99_ms", f"p99 from due to sent, {load}", "ms", 10.0),
     )
 )
