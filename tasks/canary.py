@@ -60,7 +60,7 @@ def _measure(settings: Settings, night: NightRecord, lease: Lease, request: Cana
     record = with_verdict(measured, find_gpu, constants)
     _store(settings, night, record)
     if record.reason is not None:
-        # The server of llama.cpp has no Python beside it, which is no fault of this night.
+        # The server of llama.cpp comes without a Python, so there is nothing to warn of.
         level = logging.INFO if request.engine.name == llama_cpp.NAME else logging.WARNING
         log.log(level, "the canary did not run to its end: %s", record.reason)
     return record
