@@ -63,7 +63,7 @@ def pairs_section(rules: Mapping[str, Rule], data: Path, history: Path) -> str:
 ## Neighbouring releases of a real engine
 
 Each two neighbouring releases took turns on one lease, and a paired interval says whether a metric changed, is equal
-within the smallest change that counts, or is not known well enough, which counts for nobody. The rules see the nights
+within the smallest change that counts, or is not known well enough and left out. The rules see the nights
 of the history, in the order of its releases: ours is what `nightbench trends` lists with hindsight. The others look
 back on twelve nights at least, so of the first releases they can say nothing.
 
