@@ -38,35 +38,56 @@ class Alarm:
 
 @dataclass(frozen=True)
 class _Level:
-    """Where a level begins, and the noise of the level before it."""
+    """Where a level begins, the noise of the level before it, and the level that its alarm left, by rising or not."""
 
     start: int = 0
     sd_before: float | None = None
+    left: "_Level | None" = None
+    is_rise: bool = False
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """Of `nights` of one level: their centre, the sd of a night about it, and how uncertain a mean of nights is.
+
+    `inflation` is by how much more uncertain than that of independent nights, none of which is odd.
+    """
+
+    centre: float
+    sd: float
+    inflation: float
+    nights: int
+
+    def mean_off(self, nights: Floats) -> float:
+        """The mean of these nights, each clipped, less the centre."""
+        return float(_clipped(nights - self.centre, self.sd).mean())
+
+    def error(self, count: int) -> float:
+        """The standard error of the mean of so many nights, less the centre."""
+        return float(self.sd * self.inflation * np.sqrt(1 / count + CENTRE_COST / self.nights))
 
 
 def alarms(values: Floats, min_effect: float = 0.01) -> list[Alarm]:
     """Every alarm over the valid nights of a series, in order; `values` are positive."""
     x, found = np.log(values), list[Alarm]()
-    level, left = _Level(), list[tuple[_Level, bool]]()  # levels that alarms left, and whether values rose
+    level = _Level()
     for night in range(BASELINE_MIN, len(x)):
-        if left and _is_back(x[: night + 1], left[-1], level.start):
-            level, _is_rise = left.pop()
+        if level.left is not None and _is_back(x[: night + 1], level, level.left):
+            level = level.left
         alarm = _alarm(x[: night + 1], level, min_effect)
         if alarm is not None:
             found.append(alarm)
-            left.append((level, alarm.is_rise))
-            sd = _noise(_split(x, level.start, night)[0], level.sd_before)[1]
-            level = _Level(alarm.since, sd)
+            sd = _noise(_split(x, level.start, night)[0], level.sd_before).sd
+            level = _Level(alarm.since, sd, level, alarm.is_rise)
     return found
 
 
-def _is_back(x: Floats, left: tuple[_Level, bool], since: int) -> bool:
+def _is_back(x: Floats, level: _Level, left: _Level) -> bool:
     """Whether the nights since an alarm are on the level before it after all."""
-    before, is_rise = left
-    baseline = x[max(before.start, since - BASELINE_MAX) : since]
-    centre, sd, inflation = _noise(baseline, before.sd_before)
-    t = _standard_errors(x[since:] - centre, (sd, inflation, len(baseline)))
-    return (t if is_rise else -t) <= BACK
+    since = x[level.start :]
+    noise = _noise(x[max(left.start, level.start - BASELINE_MAX) : level.start], left.sd_before)
+    t = noise.mean_off(since) / noise.error(len(since))
+    return (t if level.is_rise else -t) <= BACK
 
 
 def alarm_tonight(level: Floats, sd_before: float | None, min_effect: float = 0.01) -> Alarm | None:
@@ -79,8 +100,7 @@ def _alarm(x: Floats, level: _Level, min_effect: float) -> Alarm | None:
     baseline, newest = _split(x, level.start, night)
     if len(baseline) < (BASELINE_MIN if before is None else 3):
         return None
-    centre, sd, inflation = _noise(baseline, before)
-    count, t = _farthest(newest[::-1] - centre, (sd, inflation, len(baseline)), float(np.log1p(min_effect)))
+    count, t = _farthest(newest[::-1], _noise(baseline, before), float(np.log1p(min_effect)))
     if abs(t) <= quantile(ALARM_P, max(len(baseline) - 1, KEPT_DEGREES if before else 1)):
         return None
     return Alarm(night, night + 1 - count, is_rise=t > 0)
@@ -92,35 +112,26 @@ def _split(x: Floats, start: int, night: int) -> tuple[Floats, Floats]:
     return x[max(start, end - BASELINE_MAX) : max(start, end)], x[max(start, end) : night + 1]
 
 
-def _farthest(newest: Floats, level: tuple[float, float, int], least: float) -> tuple[int, float]:
+def _farthest(newest: Floats, noise: _Noise, least: float) -> tuple[int, float]:
     """How many of the newest nights, newest first, are farthest off by their mean, and by how many standard errors.
 
     Their median must be nearly as far off, so that one or two odd nights raise no alarm.
     """
     best = (COUNTS[0], 0.0)
     for count in (one for one in COUNTS if one <= len(newest)):
-        mean = float(_clipped(newest[:count], level[0]).mean())
-        if abs(mean) < least or median(newest[:count]) / mean < MEDIAN_SHARE:
+        mean = noise.mean_off(newest[:count])
+        if abs(mean) < least or (median(newest[:count]) - noise.centre) / mean < MEDIAN_SHARE:
             continue
-        best = max(best, (count, _standard_errors(newest[:count], level)), key=lambda one: abs(one[1]))
+        best = max(best, (count, mean / noise.error(count)), key=lambda one: abs(one[1]))
     return best
-
-
-def _standard_errors(nights: Floats, level: tuple[float, float, int]) -> float:
-    """By how many standard errors the mean of these nights, less the centre of the level, is off."""
-    sd, inflation, n = level
-    return float(_clipped(nights, sd).mean() / (sd * inflation * np.sqrt(1 / len(nights) + CENTRE_COST / n)))
 
 
 def _clipped(nights: Floats, sd: float) -> Floats:
     return np.clip(nights, -CLIP * sd, CLIP * sd)
 
 
-def _noise(baseline: Floats, before: float | None) -> tuple[float, float, float]:
-    """The centre, the sd of a night about it, and by how much a mean is less certain than that of independent nights.
-
-    It is where neighbouring nights are alike, and where odd nights are many: the newest may be odd ones too.
-    """
+def _noise(baseline: Floats, before: float | None) -> _Noise:
+    """Of a baseline. A mean is less certain where neighbouring nights are alike, and where many nights are odd."""
     n = len(baseline)
     centre = median(baseline)
     residuals = baseline - centre
@@ -131,7 +142,7 @@ def _noise(baseline: Floats, before: float | None) -> tuple[float, float, float]
     sd = max(float(kept.std()) * (1 + 0.8 / n), 0.7 * scale, SD_MIN)
     if before is not None and n < 2 * KEPT_DEGREES:
         sd = sd_with_before(sd, n, before)
-    return centre, sd, _alike(residuals / sd) * (1 + ODD_COST * max(0.0, odd - ODD_USUAL))
+    return _Noise(centre, sd, _alike(residuals / sd) * (1 + ODD_COST * max(0.0, odd - ODD_USUAL)), n)
 
 
 def _alike(residuals: Floats) -> float:
