@@ -5,6 +5,7 @@ the judge's arithmetic, and is measured again while that is not decided.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from bench.trends.night_judge import SUSPECT_P, min_effect_of
 
 END_LEASES = 2  # of each end, the fewest for an estimate of the noise
 LEASES_MAX = 6  # of one candidate, after which the nearer end is taken
+PARALLELISM = r"/tp\d+-pp\d+-dp\d+(?:-ep\d+)?"  # in the name of a series, what its scenario follows
 DECIDED_P, DECIDED_RATIO = 0.01, 50.0  # an end is left out below this p, where the other is this much likelier
 
 
@@ -49,7 +51,7 @@ class Bisection(StoredValue):
 
     def counts(self, series: str) -> bool:
         """Whether a series of our own, by its name, is one of those that the search is about."""
-        return self.scenario is None or self.scenario in series.split("/")
+        return self.scenario is None or re.search(f"{PARALLELISM}/{re.escape(self.scenario)}/", series) is not None
 
     def values(self, candidate: str) -> list[float]:
         """A value of each night of a candidate that can be held against the others."""

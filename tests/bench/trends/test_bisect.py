@@ -116,6 +116,20 @@ def test_a_scenario_that_is_missing_in_a_night_does_not_move_it() -> None:
     assert levels_of([{}]) == [None]
 
 
+def test_a_scenario_is_not_taken_for_a_model_or_a_scenario_whose_name_holds_its_own() -> None:
+    asked = Bisection(metric="m", suite="s", target="local", candidates=("1", "2"), scenario="small")
+
+    counting = [
+        f"small/bf16/0xcpu/{parallel}/{scenario}/vllm/meter"
+        for parallel in ("tp1-pp1-dp1", "tp8-pp1-dp1-ep8")
+        for scenario in ("chat", "small-chat", "chat-small", "small")
+        if asked.counts(f"small/bf16/0xcpu/{parallel}/{scenario}/vllm/meter")
+    ]
+
+    assert [series.split("/")[4] for series in counting] == ["small", "small"]
+    assert asked.model_copy(update={"scenario": None}).counts("small/bf16/0xcpu/tp1-pp1-dp1/chat/vllm/meter")
+
+
 @pytest.mark.parametrize(("flaky", "is_found"), [(0, False), (4, False), (2, True)])
 def test_a_candidate_that_is_accepted_once_and_never_again_does_not_keep_a_search_from_its_end(
     flaky: int, is_found: bool
