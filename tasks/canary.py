@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from prefect import get_run_logger
 
-from bench.engines import llama_cpp
 from bench.errors import MachineUnfitError, NightbenchError
 from bench.machine.canary import CanaryRecord, with_verdict
 from bench.machine.canary_history import floors_from
@@ -60,8 +59,7 @@ def _measure(settings: Settings, night: NightRecord, lease: Lease, request: Cana
     record = with_verdict(measured, find_gpu, constants)
     _store(settings, night, record)
     if record.reason is not None:
-        # The server of llama.cpp comes without a Python, so there is nothing to warn of.
-        level = logging.INFO if request.engine.name == llama_cpp.NAME else logging.WARNING
+        level = logging.WARNING if request.engine.module.HAS_PYTHON else logging.INFO
         log.log(level, "the canary did not run to its end: %s", record.reason)
     return record
 

@@ -17,6 +17,7 @@ EXECUTABLE = Path("/dev/null")  # nothing is started
 HELP: tuple[str, ...] = ()
 SETTING = None
 INSTALLS = frozenset({"venv"})
+HAS_PYTHON = False
 WEIGHTS = None  # whichever it serves
 # What every OpenAI-compatible server takes; what it takes beside that is learnt from its first answers.
 REQUEST_BODY: Mapping[str, object] = {"temperature": 0.0}

@@ -23,6 +23,7 @@ EXECUTABLE = Path("/app/llama-server")  # in the images of its own registry
 HELP = ("--help",)
 SETTING = "NIGHTBENCH_LLAMA_SERVER"
 INSTALLS = frozenset({"venv", "container"})
+HAS_PYTHON = False
 WEIGHTS: WeightsFormat = "gguf"
 # Its defaults are others: temperature 0.8, top_k 40, top_p 0.95, min_p 0.05, and a prompt cache that is on.
 REQUEST_BODY: Mapping[str, object] = {

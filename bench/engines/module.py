@@ -46,6 +46,11 @@ class EngineModule(Protocol):
         ...
 
     @property
+    def HAS_PYTHON(self) -> bool:  # noqa: N802 - a constant of the module
+        """Whether a Python with torch, for a canary, is beside its executable."""
+        ...
+
+    @property
     def WEIGHTS(self) -> WeightsFormat | None:  # noqa: N802 - a constant of the module
         """The format of the weights that it serves; None: whichever it has already."""
         ...

@@ -22,6 +22,7 @@ EXECUTABLE = Path("python3")  # in its image
 HELP = ("-m", "sglang.launch_server", "--help")
 SETTING = None
 INSTALLS = frozenset({"container"})
+HAS_PYTHON = True
 WEIGHTS: WeightsFormat = "safetensors"
 REQUEST_BODY: Mapping[str, object] = {"temperature": 0.0, "ignore_eos": True}
 FACT_PAGES = ("/get_server_info",)

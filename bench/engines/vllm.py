@@ -22,6 +22,7 @@ EXECUTABLE = Path("vllm")  # in its image
 HELP = ("serve", "--help=all")
 SETTING = "NIGHTBENCH_VLLM_EXECUTABLE"
 INSTALLS = frozenset({"venv", "container"})
+HAS_PYTHON = True
 WEIGHTS: WeightsFormat = "safetensors"
 # Token ids in the stream make tokens countable event by event; usage alone gives one sum a request.
 REQUEST_BODY: Mapping[str, object] = {"temperature": 0.0, "ignore_eos": True, "return_token_ids": True}
