@@ -45,10 +45,10 @@ def _of_llama_cpp(cache: Path, folder: Path) -> Iterator[Release]:
     for version, lock in locks.items():
         try:
             place = llama_cpp_place(cache, lock)
+            environment = place.folder if place.is_built else None
         except EngineBuildError:  # without a compiler none is built here
-            yield Release(version, lock, None, is_own=lock == SOURCE_LOCK)
-        else:
-            yield Release(version, lock, place.folder if place.is_built else None, is_own=lock == SOURCE_LOCK)
+            environment = None
+        yield Release(version, lock, environment, is_own=lock == SOURCE_LOCK)
 
 
 def _others(cache: Path, listed: Collection[Path | None]) -> Iterator[Release]:
