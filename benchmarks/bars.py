@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -74,6 +75,11 @@ class Source:
     file: str
     measured_on: date
     host: Host | None = None  # None: this one
+
+    @classmethod
+    def written_here(cls, file: Path) -> "Source":
+        """A file of this host, as of its last change."""
+        return cls(file.name, datetime.fromtimestamp(file.stat().st_mtime, UTC).date())
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +160,7 @@ def read_measured(file: Path = FILE) -> Mapping[str, Measured]:
     if not file.exists():
         command = "python -m benchmarks.first_nights --quiet 10 --busy 10"
         raise NotMeasuredError(f"build/{file.name} is missing; run {command}, which takes two hours")
-    source = Source(file.name, datetime.fromtimestamp(file.stat().st_mtime, UTC).date())
+    source = Source.written_here(file)
     return {name: replace(one, source=source) for name, one in bars_of(read_pairs(file)).items()}
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.bars import Bar, Benchmark, Measured, NotMeasuredError, Source
@@ -17,13 +16,13 @@ def read_measured(file: Path = FILE) -> Mapping[str, Measured]:
     """The wall and CPU time of the last whole run."""
     if not file.exists():
         raise NotMeasuredError(f"build/{file.name} is missing; run make test")
-    written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    source = Source.written_here(file)
     try:
         times = json.loads(file.read_text())
         values = {TOTAL: float(times["total_s"]), CPU: float(times["cpu_s"]) + float(times["system_s"])}
     except (ValueError, KeyError, TypeError) as error:
         raise NotMeasuredError(f"{file.name} lacks a time of the whole run ({error!r}); run make test") from error
-    return {bar.name: Measured(value, source=Source(file.name, written.date())) for bar, value in values.items()}
+    return {bar.name: Measured(value, source=source) for bar, value in values.items()}
 
 
 BENCHMARK = Benchmark("suite_time", (TOTAL, CPU), read_measured, is_slow=False)
