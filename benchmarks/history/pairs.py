@@ -177,9 +177,13 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = collection_parser("benchmarks.history.pairs", main.__doc__, "pairs")
+    return with_rounds(collection_parser("benchmarks.history.pairs", main.__doc__, "pairs")).parse_args()
+
+
+def with_rounds(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """The parser, with the option that says how long a run of both sides is."""
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of A B B A, with four runs of each")
-    return parser.parse_args()
+    return parser
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from bench.engines import vllm
 from benchmarks.history.collect import collect, missing_nights, write_suite
 from benchmarks.history.flow_runs import collection_parser, run_nights, use_data_folder
 from benchmarks.history.journal import read_journal
-from benchmarks.history.pairs import LongRun, collect_pairs, export_pairs, missing_pairs, read_pairs
+from benchmarks.history.pairs import LongRun, collect_pairs, export_pairs, missing_pairs, read_pairs, with_rounds
 from benchmarks.history.plan import SEED, SUITES, PlannedNight
 from benchmarks.history.planted_engine import CHANGES, PLACEBO, VARIABLE, plant, write_engine
 from benchmarks.history.resampled import METRICS
@@ -99,7 +99,7 @@ def main() -> int:
             collect(data, nights, {}, run, console.progress, suite_of)
             left = None if options.most is None else options.most - len(nights)
             pairs = missing_pairs(data, planted_pairs())[:left]
-            collect_pairs(data, pairs, {}, run, console.progress, LongRun(side_of=side_of))
+            collect_pairs(data, pairs, {}, run, console.progress, LongRun(options.rounds, side_of))
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; what was measured is kept: run the same command again")
         return exit_code_of(stop)
@@ -109,9 +109,8 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    return collection_parser(
-        "benchmarks.history.plants", __doc__, "nights or long runs", has_engines=False
-    ).parse_args()
+    parser = collection_parser("benchmarks.history.plants", __doc__, "nights or long runs", has_engines=False)
+    return with_rounds(parser).parse_args()
 
 
 if __name__ == "__main__":
