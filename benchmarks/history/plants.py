@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.engines import vllm
-from benchmarks.history.collect import collect, missing_nights, write_suite
+from benchmarks.history.collect import collect, missing_nights
 from benchmarks.history.flow_runs import collection_parser, run_nights, use_data_folder
 from benchmarks.history.journal import read_journal
 from benchmarks.history.pairs import LongRun, collect_pairs, export_pairs, missing_pairs, read_pairs, with_rounds
@@ -24,6 +24,7 @@ from flows.ab import SideOfEngine
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 from infra.engines.install import own_engine
+from infra.loadgen.suite_extension import write_extension
 from infra.loadgen.suite_file import read_suite
 from infra.settings import Settings
 from nights.durable import make_folder, write_text
@@ -31,7 +32,8 @@ from warehouse.demo.history import HISTORY
 from warehouse.report.figures import csv_text
 from warehouse.trends.own_series import own_series
 
-BEFORE, PLACEBOS, PLANTS = 12, 30, 5  # nights before any change, without one among the others, and of each change
+BEFORE, PLACEBOS, PLANTS = 12, 18, 5  # nights before any change, without one among the others, and of each change
+REPEATS = 3  # of a night: what nights differ by is more than what more repeats would tell
 NIGHTS_FILE, PAIRS_FILE = "plants.csv", "planted.csv"  # in the data set
 ENGINE = "planted-engine"  # its folder
 
@@ -52,7 +54,9 @@ def planted_pairs() -> list[tuple[str, str, str]]:
 def suite_of(data: Path, planned: PlannedNight) -> Path:
     """Plant the change of a night, and return the suite, which is the same for all."""
     plant(data / ENGINE, planned.release)
-    return write_suite(data, PlannedNight(0, planned.engine, release()))
+    path = data / "suites" / "planted.toml"
+    write_extension(path, SUITES[planned.engine], f"\nrepeats = {REPEATS}\n")
+    return path
 
 
 def release() -> str:
