@@ -25,6 +25,7 @@ from benchmarks.history.plants import (
     PAIRS_FILE,
     PLACEBOS,
     PLANTS,
+    REPEATS,
     export_plants,
     planned_plants,
     planted_pairs,
@@ -70,7 +71,8 @@ def test_no_change_comes_before_the_first_nights_and_each_has_its_number_in_a_dr
     assert [one.release for one in nights[:BEFORE]] == [PLACEBO] * BEFORE
     changes = {change: PLANTS for change in CHANGES if change != PLACEBO}
     assert Counter(one.release for one in nights[BEFORE:]) == changes | {PLACEBO: PLACEBOS}
-    assert sum(changes.values()) >= PLACEBOS
+    assert sum(changes.values()) >= 30
+    assert BEFORE + PLACEBOS == 30
     assert [one.is_aa for one in nights] == [one.release == PLACEBO for one in nights]
     assert [one.release for one in planned_plants(seed=1)] != [one.release for one in nights]
 
@@ -260,7 +262,9 @@ def test_a_night_that_measured_nothing_has_no_value(tmp_path: Path) -> None:
     assert 99 not in {value.place for values in read_values(tmp_path / "set").values() for value in values}
 
 
-def test_all_nights_have_the_suite_of_the_history(tmp_path: Path) -> None:
-    suite, _digest = read_suite(suite_of(tmp_path, planned_plants()[0]), is_draft=True, target="local")
+def test_all_nights_have_the_suite_of_the_history_with_fewer_repeats(tmp_path: Path) -> None:
+    suites = [read_suite(suite_of(tmp_path, one), is_draft=True, target="local")[0] for one in planned_plants()[-2:]]
 
-    assert suite == read_suite(SUITES["vllm"], is_draft=True, target="local")[0]
+    of_history = read_suite(SUITES["vllm"], is_draft=True, target="local")[0]
+    assert suites == [of_history.model_copy(update={"repeats": REPEATS})] * 2
+    assert of_history.repeats > REPEATS
