@@ -51,8 +51,8 @@ class Service:
 
     @property
     def data(self) -> Path:
-        """The data folder of its nights."""
-        return self.settings.data.absolute()
+        """The data folder of its nights, also where a link leads to it: one folder has one service."""
+        return self.settings.data.resolve()
 
     @property
     def folder(self) -> Path:

@@ -37,6 +37,7 @@ def read_nights(client: "SyncPrefectClient", now: datetime, deployment: str = NI
         FlowRunFilter,
         FlowRunFilterExpectedStartTime,
     )
+    from prefect.client.schemas.sorting import FlowRunSort  # noqa: PLC0415
     from prefect.exceptions import ObjectNotFound  # noqa: PLC0415
 
     try:
@@ -46,6 +47,7 @@ def read_nights(client: "SyncPrefectClient", now: datetime, deployment: str = NI
     runs = client.read_flow_runs(
         deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[nightly.id])),
         flow_run_filter=FlowRunFilter(expected_start_time=FlowRunFilterExpectedStartTime(after_=now - LOOK_BACK)),
+        sort=FlowRunSort.EXPECTED_START_TIME_ASC,  # the server returns 200 at most
     )
     return [_scheduled(run, run.expected_start_time) for run in runs if run.expected_start_time]
 

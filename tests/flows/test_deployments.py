@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.actions import DeploymentUpdate, WorkPoolCreate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
@@ -33,6 +33,7 @@ from warehouse.lake.query import run_sql
 
 pytestmark = pytest.mark.prefect
 NOTHING: list[str] = []
+MOST_RETURNED = 200  # runs in one answer of Prefect's server
 PAGES = "http://pages.example"
 
 CRONS = [
@@ -221,6 +222,23 @@ def test_a_server_without_the_nightly_deployment_is_a_fault_with_what_to_do(
     (fault,) = faults_of_nights(nights, now)
     assert fault.title == "the server has no deployment nightly/nightly, so no night is scheduled"
     assert fault.body == "run `nightbench up`, which deploys prefect.yaml again"
+
+
+def test_the_nights_that_were_due_are_known_where_more_are_scheduled_than_the_server_returns(
+    api: SyncPrefectClient,
+) -> None:
+    every_minute = DeploymentScheduleCreate(schedule=CronSchedule(cron="* * * * *", timezone="UTC"))
+    deployment = api.create_deployment(api.create_flow_from_name("often"), name="often", schedules=[every_minute])
+    now = datetime.now(UTC)
+    window = {"start_time": (now - timedelta(hours=1)).isoformat(), "min_runs": 300, "max_runs": 300}
+    api.request("POST", "/deployments/{id}/schedule", path_params={"id": deployment}, json=window)
+
+    nights = read_nights(api, now, "often/often")
+
+    api.delete_deployment(deployment)
+    assert nights is not None
+    assert len(nights) == MOST_RETURNED
+    assert 59 <= sum(night.due_at < now for night in nights) <= 60
 
 
 def test_two_nights_wait_for_each_other(api: SyncPrefectClient) -> None:

@@ -119,6 +119,20 @@ def test_each_data_folder_has_units_of_its_own(tmp_path: Path) -> None:
     assert all("nightbench-server-" in log for log in logs)
 
 
+def test_a_link_to_a_data_folder_names_the_service_of_that_folder(tmp_path: Path) -> None:
+    data, link = tmp_path / "data", tmp_path / "link"
+    data.mkdir()
+    link.symlink_to(data)
+
+    of_folder, by_link = (Service(Settings(data=one)) for one in (data, link))
+
+    part = of_folder.parts()[0]
+    assert {Systemd(one.folder, tmp_path).log(part) for one in (of_folder, by_link)} == {
+        Systemd(data.resolve() / "service", tmp_path).log(part)
+    }
+    assert by_link.data == of_folder.data  # the mark by which its processes are found
+
+
 def test_postgresql_is_proposed_where_the_database_is_locked_often(service: Service) -> None:
     service.make_folder()
     keeper = Detached(service.folder)

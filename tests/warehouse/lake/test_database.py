@@ -76,6 +76,17 @@ def test_a_moved_data_folder_answers_again(one_run: tuple[Path, Path], tmp_path:
     assert run_sql(moved, "SELECT verdict FROM measurements").rows == (("accepted",),)
 
 
+def test_a_link_to_a_data_folder_reads_the_same_file(one_run: tuple[Path, Path], tmp_path: Path) -> None:
+    data, _run = one_run
+    load_night(data, NIGHT)
+    first = (data / DATABASE).stat().st_ino
+    link = tmp_path / "link"
+    link.symlink_to(data)
+
+    assert run_sql(link, "SELECT verdict FROM measurements").rows == (("accepted",),)
+    assert (data / DATABASE).stat().st_ino == first
+
+
 READER = """
 import sys, duckdb
 connection = duckdb.connect(sys.argv[1], read_only=True)

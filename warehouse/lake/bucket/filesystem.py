@@ -70,7 +70,7 @@ def bucket_error(error: duckdb.Error) -> ObjectStoreError | None:
 def lake_files(data: Path) -> LakePath:
     """The files of the lake as they are now, on disk or in the bucket. Raises ObjectStoreError."""
     location = lake_location()
-    return data.absolute() / "lake" if location is None else read_lake(location)
+    return data.resolve() / "lake" if location is None else read_lake(location)
 
 
 def read_lake(location: BucketLocation) -> ManifestPath:

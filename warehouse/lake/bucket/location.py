@@ -32,10 +32,10 @@ def lake_name(data: Path) -> str:
 def lake_folder(data: Path) -> Path:
     """Where a loader works: the lake itself, or its copy of the files of a bucket's lake that loading reads."""
     location = lake_location()
-    return data.absolute() / ("lake" if location is None else f"lake-{location.short}")
+    return data.resolve() / ("lake" if location is None else f"lake-{location.short}")
 
 
 def views_file(data: Path) -> Path:
     """The file of views over the lake."""
     location = lake_location()
-    return data.absolute() / ("warehouse.duckdb" if location is None else f"warehouse-{location.short}.duckdb")
+    return data.resolve() / ("warehouse.duckdb" if location is None else f"warehouse-{location.short}.duckdb")
