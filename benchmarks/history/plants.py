@@ -33,7 +33,8 @@ from warehouse.report.figures import csv_text
 from warehouse.trends.own_series import own_series
 
 BEFORE, PLACEBOS, PLANTS = 12, 18, 5  # nights before any change, without one among the others, and of each change
-REPEATS = 3  # of a night: what nights differ by is more than what more repeats would tell
+# Of a night, to which none is added: what nights differ by is more than what more repeats would tell.
+REPEATS = 3
 NIGHTS_FILE, PAIRS_FILE = "plants.csv", "planted.csv"  # in the data set
 ENGINE = "planted-engine"  # its folder
 
@@ -55,7 +56,7 @@ def suite_of(data: Path, planned: PlannedNight) -> Path:
     """Plant the change of a night, and return the suite, which is the same for all."""
     plant(data / ENGINE, planned.release)
     path = data / "suites" / "planted.toml"
-    write_extension(path, SUITES[planned.engine], f"\nrepeats = {REPEATS}\n")
+    write_extension(path, SUITES[planned.engine], f"\nrepeats = {REPEATS}\n\n[quality]\nscenario_s = 0\n")
     return path
 
 
