@@ -1,10 +1,12 @@
-"""A suite that runs two variants of its engine in turns on one lease; a side is a version, an image, or flags."""
+"""A suite that runs variants of its engine in turns on one lease; a side is a version, an image, or flags."""
 
 import hashlib
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_lowercase
 
 from bench.errors import UsageError
 from bench.trends.paired import TURNS
@@ -60,11 +62,14 @@ def parse_side(text: str) -> SideOfEngine:
     return SideOfEngine(text or OWN, releases[0] if releases else None, environment, flags)
 
 
-def write_ab_suite(data: Path, suite: Path, sides: tuple[SideOfEngine, SideOfEngine], rounds: int) -> Path:
-    """The suite in which both sides take turns in so many rounds; no repeat is added, and nothing is measured again."""
+def write_ab_suite(data: Path, suite: Path, sides: Sequence[SideOfEngine], rounds: int, repeats: int = REPEATS) -> Path:
+    """The suite in which the sides take turns in so many rounds, each with so many `repeats`.
+
+    No repeat is added, and nothing is measured again. The variants are `a`, `b` and so on.
+    """
     turns = TURNS * rounds
-    head = f"rerun_suspects = false\nrepeats = {REPEATS * turns}\nturns = {turns}\n\n[quality]\nscenario_s = 0\n\n"
-    text = head + "\n".join(side.toml(name) for side, name in zip(sides, "ab", strict=True))
+    head = f"rerun_suspects = false\nrepeats = {repeats * turns}\nturns = {turns}\n\n[quality]\nscenario_s = 0\n\n"
+    text = head + "\n".join(side.toml(name) for side, name in zip(sides, ascii_lowercase, strict=False))
     digest = hashlib.sha256(f"{suite.absolute()} {text}".encode()).hexdigest()[:16]
     path = data / FOLDER / f"{digest}.toml"
     write_extension(path, suite, text)

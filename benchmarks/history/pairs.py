@@ -8,7 +8,7 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -29,7 +29,7 @@ from infra.storage import store
 from nights.durable import make_folder, write_text
 from warehouse.demo.history import HISTORY
 from warehouse.report.figures import csv_text
-from warehouse.trends.ab import compare_variants
+from warehouse.trends.ab import VARIANTS, compare_variants
 
 FOLDER, FILE = "pairs", "pairs.csv"  # in the data folder, a file a pair; in the data set, a row a metric
 ROUNDS = 5  # of four turns with two runs each: 20 of each release in each scenario
@@ -78,57 +78,61 @@ def missing_pairs(data: Path, pairs: Iterable[tuple[str, str, str]]) -> list[tup
     return [pair for pair in pairs if not pair_file(data, pair).exists()]
 
 
-def release_side(release: str) -> SideOfEngine:
-    """The side of a pair that is a release of the engine."""
-    return SideOfEngine(release, release)
-
-
 @dataclass(frozen=True)
 class LongRun:
-    """How both sides of a pair take turns: rounds of A B B A, and the side of the engine that a name stands for."""
+    """A night in which sides took turns.
 
-    rounds: int = ROUNDS
-    side_of: Callable[[str], SideOfEngine] = release_side
+    `night` is None where none began; `reason` says why nothing or only a part was measured.
+    """
+
+    rounds: int
+    night: str | None
+    began_at: datetime
+    wall_s: float
+    reason: str
 
 
 def collect_pairs(
-    data: Path,
-    missing: Iterable[tuple[str, str, str]],
-    unbuilt: Mapping[str, str],
-    run: Run,
-    say: Say,
-    method: LongRun,
+    data: Path, missing: Iterable[tuple[str, str, str]], unbuilt: Mapping[str, str], run: Run, say: Say, rounds: int
 ) -> None:
-    """Measure these pairs, each into its file; a night that was cut off is resumed."""
-    rounds = method.rounds
+    """Measure these pairs, each in so many rounds and into its file; a night that was cut off is resumed."""
     for pair in missing:
-        engine, one, other = pair
-        suite = write_ab_suite(data, SUITES[engine], (method.side_of(one), method.side_of(other)), rounds)
-        began_at, clock = datetime.now(UTC), time.monotonic()
-        night, reason = None, unbuilt.get(one, unbuilt.get(other, ""))
-        if not reason:
-            night, reason = measure_suite(data, suite, {each.night for each in read_pairs(data) if each.night}, run)
-        found, why_none = ((), "") if night is None else _differences(data, night, rounds, (one, other))
-        measured = MeasuredPair(
-            engine=engine,
-            one=one,
-            other=other,
-            rounds=rounds,
-            night=night,
-            began_at=began_at,
-            wall_s=round(time.monotonic() - clock, 1),
-            commit=git_commit(),
-            reason=reason or why_none,
-            found=found,
-        )
-        store.write_json(pair_file(data, pair), measured)
-        say(f"{engine} {one} and {other}: {len(measured.found)} differences, {measured.wall_s:.0f} s {reason}".rstrip())
+        engine, *releases = pair
+        reason = next((unbuilt[release] for release in releases if release in unbuilt), "")
+        if reason:
+            long_run = LongRun(rounds, None, datetime.now(UTC), 0.0, reason)
+        else:
+            suite = write_ab_suite(data, SUITES[engine], [SideOfEngine(one, one) for one in releases], rounds)
+            long_run = run_sides(data, suite, rounds, run)
+        keep_pair(data, pair, long_run, say)
 
 
-def _differences(data: Path, night: str, rounds: int, releases: tuple[str, str]) -> tuple[tuple[Difference, ...], str]:
+def run_sides(data: Path, suite: Path, rounds: int, run: Run) -> LongRun:
+    """Run a suite of variants that take turns, or resume its night."""
+    began_at, clock = datetime.now(UTC), time.monotonic()
+    night, reason = measure_suite(data, suite, {each.night for each in read_pairs(data) if each.night}, run)
+    return LongRun(rounds, night, began_at, round(time.monotonic() - clock, 1), reason)
+
+
+def keep_pair(
+    data: Path, pair: tuple[str, str, str], long_run: LongRun, say: Say, variants: tuple[str, str] = VARIANTS
+) -> None:
+    """Compare two variants of a long run, and keep what was found in the file of their pair."""
+    engine, one, other = pair
+    night = long_run.night
+    found, why_none = ((), "") if night is None else _differences(data, night, long_run.rounds, (one, other), variants)
+    about = {**vars(long_run), "reason": long_run.reason or why_none}
+    measured = MeasuredPair(engine=engine, one=one, other=other, commit=git_commit(), found=found, **about)
+    store.write_json(pair_file(data, pair), measured)
+    say(f"{engine} {one} and {other}: {len(found)} differences, {long_run.wall_s:.0f} s {long_run.reason}".rstrip())
+
+
+def _differences(
+    data: Path, night: str, rounds: int, names: tuple[str, str], variants: tuple[str, str]
+) -> tuple[tuple[Difference, ...], str]:
     """What the night found, or why it found nothing."""
     try:
-        rows = compare_variants(data, night, rounds, releases).answer()["pairs"]
+        rows = compare_variants(data, night, rounds, names, variants).answer()["pairs"]
     except UsageError as error:
         return (), str(error)
     names = Difference.model_fields.keys() - {"scenario"}
@@ -168,7 +172,7 @@ def main() -> int:
         releases = [PlannedNight(0, engine, release) for engine, *both in missing for release in both]
         unbuilt = build_all(releases, Settings(), console.progress)
         with run_nights() as run:
-            collect_pairs(data, missing, unbuilt, run, console.progress, LongRun(options.rounds))
+            collect_pairs(data, missing, unbuilt, run, console.progress, options.rounds)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; what was measured is kept: run the same command again")
         return exit_code_of(stop)

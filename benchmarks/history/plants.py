@@ -1,8 +1,8 @@
 """`python -m benchmarks.history.plants`: nights of one engine with planted changes among nights with none, blind.
 
 Twelve nights without a change come first; then the others in an order drawn at random. No record, log or name of a
-night says which change it has: only this program's journal does. Afterwards a long run of each change beside none, in
-turns on one lease, says what it does.
+night says which change it has: only this program's journal does. Afterwards a long run of all changes and of none, in
+turns on one lease, says what each does.
 """
 
 import argparse
@@ -11,21 +11,23 @@ import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from string import ascii_lowercase
 
 from bench.engines import vllm
-from benchmarks.history.collect import collect, missing_nights
+from benchmarks.history.collect import Run, collect, missing_nights
 from benchmarks.history.flow_runs import collection_parser, run_nights, use_data_folder
 from benchmarks.history.journal import read_journal
-from benchmarks.history.pairs import LongRun, collect_pairs, export_pairs, missing_pairs, read_pairs, with_rounds
+from benchmarks.history.pairs import export_pairs, keep_pair, missing_pairs, read_pairs, run_sides, with_rounds
 from benchmarks.history.plan import SEED, SUITES, PlannedNight
 from benchmarks.history.planted_engine import CHANGES, PLACEBO, VARIABLE, plant, write_engine
 from benchmarks.history.resampled import METRICS
-from flows.ab import SideOfEngine
+from flows.ab import SideOfEngine, write_ab_suite
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
 from infra.engines.install import own_engine
 from infra.loadgen.suite_extension import write_extension
 from infra.loadgen.suite_file import read_suite
+from infra.reporting import Say
 from infra.settings import Settings
 from nights.durable import make_folder, write_text
 from warehouse.demo.history import HISTORY
@@ -37,19 +39,21 @@ BEFORE, PLACEBOS, PLANTS = 12, 18, 5  # nights before any change, without one am
 REPEATS = 3
 NIGHTS_FILE, PAIRS_FILE = "plants.csv", "planted.csv"  # in the data set
 ENGINE = "planted-engine"  # its folder
+LONG_RUN_MINUTES = 180  # of its lease
 
 
 def planned_plants(seed: int = SEED) -> list[PlannedNight]:
     """The nights in their order; `release` is the planted change, `is_aa` says that it is none."""
-    changes = [PLACEBO] * PLACEBOS + [change for change in CHANGES if change != PLACEBO for _ in range(PLANTS)]
+    changes = [PLACEBO] * PLACEBOS + [change for change in _changes() for _ in range(PLANTS)]
     random.Random(f"{seed} plants").shuffle(changes)  # noqa: S311 - an order, not a secret
     order = enumerate([PLACEBO] * BEFORE + changes)
     return [PlannedNight(at, vllm.NAME, change, is_aa=change == PLACEBO) for at, change in order]
 
 
-def planted_pairs() -> list[tuple[str, str, str]]:
-    """Each change beside none, as pairs to measure in turns."""
-    return [(vllm.NAME, PLACEBO, change) for change in CHANGES if change != PLACEBO]
+def planted_pairs() -> dict[tuple[str, str, str], tuple[str, str]]:
+    """Each change beside none, and the two variants of the long run that they are."""
+    none, *variants = ascii_lowercase[: len(CHANGES)]
+    return {(vllm.NAME, PLACEBO, change): (none, one) for change, one in zip(_changes(), variants, strict=True)}
 
 
 def suite_of(data: Path, planned: PlannedNight) -> Path:
@@ -69,6 +73,26 @@ def release() -> str:
 def side_of(change: str) -> SideOfEngine:
     """The side of a long run that has this change."""
     return SideOfEngine(change, environment=(f"{VARIABLE}={change}",))
+
+
+def suite_of_changes(data: Path, rounds: int) -> Path:
+    """The suite of the long run: no change and all others take turns on one lease, once in each turn."""
+    sides = [side_of(change) for change in (PLACEBO, *_changes())]
+    path = data / "suites" / "changes.toml"
+    in_turns = write_ab_suite(data, SUITES[vllm.NAME], sides, rounds, repeats=1)
+    write_extension(path, in_turns, f"\n[machine]\nlease_minutes = {LONG_RUN_MINUTES}\n")
+    return path
+
+
+def measure_changes(data: Path, rounds: int, run: Run, say: Say) -> None:
+    """Measure the long run, and keep what each change does in a file of its own."""
+    long_run = run_sides(data, suite_of_changes(data, rounds), rounds, run)
+    for pair, variants in planted_pairs().items():
+        keep_pair(data, pair, long_run, say, variants)
+
+
+def _changes() -> list[str]:
+    return [change for change in CHANGES if change != PLACEBO]
 
 
 def export_plants(data: Path, folder: Path) -> Path:
@@ -95,16 +119,15 @@ def main() -> int:
     use_data_folder(data)
     lacking = missing_nights(data, planned_plants())
     nights = lacking[: options.most]
-    console.progress(f"{len(lacking)} nights are missing, {len(missing_pairs(data, planted_pairs()))} long runs")
+    console.progress(f"{len(lacking)} nights are missing")
     handle_stop_signals(data)
     try:
         engine = own_engine(Settings(vllm_executable=None), console.progress, release())
         os.environ["NIGHTBENCH_VLLM_EXECUTABLE"] = str(write_engine(data / ENGINE, engine.executable))
         with run_nights() as run:
             collect(data, nights, {}, run, console.progress, suite_of)
-            left = None if options.most is None else options.most - len(nights)
-            pairs = missing_pairs(data, planted_pairs())[:left]
-            collect_pairs(data, pairs, {}, run, console.progress, LongRun(options.rounds, side_of))
+            if len(nights) == len(lacking) and missing_pairs(data, planted_pairs()):
+                measure_changes(data, options.rounds, run, console.progress)
     except (KeyboardInterrupt, SystemExit) as stop:
         console.error("stopped; what was measured is kept: run the same command again")
         return exit_code_of(stop)
@@ -114,7 +137,7 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = collection_parser("benchmarks.history.plants", __doc__, "nights or long runs", has_engines=False)
+    parser = collection_parser("benchmarks.history.plants", __doc__, "nights", has_engines=False)
     return with_rounds(parser).parse_args()
 
 

@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from string import ascii_lowercase
 
 import numpy as np
 
 from bench.errors import ServerStartError
 from bench.trends.sides import TAG
 from benchmarks.history.pairs import (
-    LongRun,
     MeasuredPair,
     collect_pairs,
     export_pairs,
@@ -39,7 +39,7 @@ METRIC = "output_throughput_tok_per_s"
 
 
 class Flow:
-    """Loads a night of the suite in which the second side is slower, or fails as it is told."""
+    """Loads a night of the suite in which each variant is slower than the one before, or fails as it is told."""
 
     def __init__(self, data: Path, *fails: Exception) -> None:
         self.data, self.fails, self.suites = data, list(fails), list[Path]()
@@ -58,10 +58,10 @@ class Flow:
             template
             | run_ids(RunId(name, f"{side:016}", repeat))
             | {
-                "scenario": f"chat{TAG}{'ab'[side]}",
+                "scenario": f"chat{TAG}{ascii_lowercase[side]}",
                 METRIC: 100.0 * SLOWER**side * float(np.exp(draw.normal(0, 0.002))),
             }
-            for side in (0, 1)
+            for side in range(len({run.scenario.server_id for run in night.runs}))
             for repeat in range(repeats)
         ]
         with one_loader(self.data) as lake:
@@ -72,7 +72,7 @@ class Flow:
 
 
 def collect(data: Path, flow: Flow) -> MeasuredPair:
-    collect_pairs(data, missing_pairs(data, [PAIR]), {}, flow, lambda _line: None, LongRun(ROUNDS))
+    collect_pairs(data, missing_pairs(data, [PAIR]), {}, flow, lambda _line: None, ROUNDS)
     return MeasuredPair.model_validate_json(pair_file(data, PAIR).read_bytes())
 
 
@@ -113,7 +113,7 @@ def test_a_pair_that_fails_is_kept_with_its_reason(tmp_path: Path) -> None:
 def test_the_pairs_are_rows_beside_the_history(tmp_path: Path) -> None:
     collect(tmp_path, Flow(tmp_path))
     unbuilt = {"0.30.0": "it cannot be built"}
-    collect_pairs(tmp_path, [("vllm", "0.30.0", "0.31.0")], unbuilt, Flow(tmp_path), print, LongRun())
+    collect_pairs(tmp_path, [("vllm", "0.30.0", "0.31.0")], unbuilt, Flow(tmp_path), print, ROUNDS)
 
     with export_pairs(read_pairs(tmp_path), tmp_path / "set").open() as lines:
         rows = list(csv.DictReader(lines))

@@ -15,7 +15,7 @@ import pytest
 from benchmarks.history.beside_plants import false_alarms, night_of_alarm, plants_section, read_values
 from benchmarks.history.collect import collect
 from benchmarks.history.journal import Row, keep_row
-from benchmarks.history.pairs import Difference, export_pairs
+from benchmarks.history.pairs import Difference, export_pairs, missing_pairs, read_pairs
 from benchmarks.history.plan import SUITES
 from benchmarks.history.planted_engine import CHANGES, PLACEBO, VARIABLE, plant, write_engine
 from benchmarks.history.plants import (
@@ -27,16 +27,19 @@ from benchmarks.history.plants import (
     PLANTS,
     REPEATS,
     export_plants,
+    measure_changes,
     planned_plants,
     planted_pairs,
     side_of,
     suite_of,
 )
 from benchmarks.history.resampled import METRICS
-from infra.loadgen.suite_file import read_suite
+from infra.loadgen.suite_file import make_night, read_suite
 from tests.benchmarks.small_history import write_small_history
 from tests.benchmarks.test_beside_pairs import pair
 from tests.benchmarks.test_history import Flow
+from tests.benchmarks.test_pairs import SLOWER
+from tests.benchmarks.test_pairs import Flow as LongFlow
 from warehouse.report.figures import csv_text
 
 METRIC = METRICS[0]
@@ -151,8 +154,19 @@ def test_every_night_has_one_suite_and_the_change_stands_in_the_journal_alone(tm
     assert not [text for text in records for change in planted if change != PLACEBO and change in text]
 
 
-def test_the_long_runs_are_of_each_change_beside_none() -> None:
-    assert planted_pairs() == [("vllm", PLACEBO, change) for change in CHANGES if change != PLACEBO]
+def test_all_changes_take_turns_in_one_long_run_and_each_is_compared_with_none(tmp_path: Path) -> None:
+    flow = LongFlow(tmp_path)
+    measure_changes(tmp_path, 2, flow, lambda _line: None)
+
+    (suite,) = flow.suites
+    night = make_night(suite, "local", poc=False, is_draft=True)
+    sides = [(run.scenario.name[-1], run.scenario.engine.environment[VARIABLE]) for run in night.runs]
+    assert Counter(sides) == dict.fromkeys(zip("abcdefgh", CHANGES, strict=True), 12)  # of three loads, in four turns
+    pairs = {one.other: one for one in read_pairs(tmp_path)}
+    assert {one.one for one in pairs.values()} == {PLACEBO}
+    found = [pairs[change].found[0].effect_pct for change in CHANGES if change != PLACEBO]
+    assert found == pytest.approx([100 * (SLOWER**place - 1) for place in range(1, len(CHANGES))], abs=1)
+    assert missing_pairs(tmp_path, planted_pairs()) == []
 
 
 def test_the_values_of_the_nights_are_those_of_their_series(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""The two variants of one night as a comparison, as `nightbench compare` has it."""
+"""Two variants of one night as a comparison, as `nightbench compare` has it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from warehouse.trends.compare import Comparison
 from warehouse.trends.missing import Missing
 from warehouse.trends.releases import METRICS
 
-SIDES = {"a": "A", "b": "B"}  # of the variants
+VARIANTS = ("a", "b")  # that are sides A and B
 # Runs that the audit doubts count: noise of the host falls on both sides, and the interval holds it.
 COUNTED = ("accepted", "suspect")
 _RUNS = """
@@ -26,8 +27,10 @@ ORDER BY scenario, "repeat"
 """
 
 
-def compare_variants(data: Path, night: str, rounds: int, texts: tuple[str, str]) -> Comparison:
-    """Compare the variants `a` and `b` of a night in which they took turns; `texts` are what A and B are called.
+def compare_variants(
+    data: Path, night: str, rounds: int, texts: tuple[str, str], variants: tuple[str, str] = VARIANTS
+) -> Comparison:
+    """Compare two variants of a night in which they took turns; `texts` are what A and B are called.
 
     Raises UsageError if the night is not in the warehouse.
     """
@@ -36,30 +39,31 @@ def compare_variants(data: Path, night: str, rounds: int, texts: tuple[str, str]
         raise UsageError(f"night {night} is not in the warehouse: load it with `nightbench load {night}`")
     # No run of the night may have started: then there are no pairs either.
     at: datetime = max(filter(None, (row["started_at"] for row in rows)), default=datetime.min.replace(tzinfo=UTC))
-    runs = list(_runs(rows))
-    pairs = judged(paired(runs, rounds, at))
-    return Comparison(*texts, Compared(pairs, ()), list(_missing(rows, {pair.series for pair in pairs})))
+    sided = list(_sided(rows, dict(zip(variants, "AB", strict=True))))
+    pairs = judged(paired(list(_runs(sided)), rounds, at))
+    return Comparison(*texts, Compared(pairs, ()), list(_missing(sided, {pair.series for pair in pairs})))
 
 
-def _runs(rows: list[Row]) -> Iterator[Run]:
+def _sided(rows: Iterable[Row], sides: Mapping[str, str]) -> Iterator[tuple[str, str, Row]]:
+    """The scenario and the side of each run of these variants."""
     for row in rows:
-        scenario, side = _side(row)
-        if side is not None and row["verdict"] in COUNTED:
+        scenario, _, variant = row["scenario"].rpartition(TAG)
+        if variant in sides:
+            yield scenario, sides[variant], row
+
+
+def _runs(sided: Iterable[tuple[str, str, Row]]) -> Iterator[Run]:
+    for scenario, side, row in sided:
+        if row["verdict"] in COUNTED:
             values = {metric: float(row[metric]) for metric in METRICS if row[metric] is not None}
             yield Run(scenario, side, row["repeat"], row["repeats"], row["is_first"], values)
 
 
-def _side(row: Row) -> tuple[str, str | None]:
-    bare, _, variant = row["scenario"].rpartition(TAG)
-    return bare, SIDES.get(variant)
-
-
-def _missing(rows: list[Row], compared: set[str]) -> Iterator[Missing]:
+def _missing(sided: Iterable[tuple[str, str, Row]], compared: AbstractSet[str]) -> Iterator[Missing]:
     """The sides of scenarios that were not compared, with what came of their runs."""
     verdicts: dict[tuple[str, str], Counter[str]] = {}
-    for row in rows:
-        scenario, side = _side(row)
-        if side is not None and scenario not in compared:
+    for scenario, side, row in sided:
+        if scenario not in compared:
             why = row["verdict"] + (f": {row['reason']}" if row["reason"] else "")
             verdicts.setdefault((side, scenario), Counter())[why] += 1
     for (side, scenario), counts in sorted(verdicts.items()):
