@@ -73,7 +73,9 @@ def judge_night(
     return _verdict(judgement, level, (off, margin, p, mde))
 
 
-def confirm(segment: Sequence[Point], first: Point, again: Point, sd_before: float | None = None) -> NightVerdict:
+def confirm(
+    segment: Sequence[Point], first: Point, again: Point, min_effect: float, sd_before: float | None = None
+) -> NightVerdict:
     """Judge a suspect night and its re-run on another host: both must agree, and their mean be off far enough."""
     level = _level([night for night in segment if night.is_valid], sd_before)
     if level is None:
@@ -86,7 +88,7 @@ def confirm(segment: Sequence[Point], first: Point, again: Point, sd_before: flo
     mde = (quantile(MDE_P, level.degrees) + POWER_Z) * error
     # A usual night on the same side, averaged with a slow host, would look like half of a change.
     alone = p_two_sided(other / float(np.sqrt(variances[1] + of_level)), level.degrees)
-    is_confirmed = one * other > 0 and p < CONFIRMED_P and alone < AGREES_P
+    is_confirmed = one * other > 0 and p < CONFIRMED_P and alone < AGREES_P and abs(off) >= np.log1p(min_effect)
     return _verdict("confirmed" if is_confirmed else "host outlier", level, (off, margin, p, mde))
 
 

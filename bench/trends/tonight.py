@@ -151,17 +151,23 @@ def _edge(window: Series, series: Series) -> set[str]:
 
 
 def _judge(window: Series, tonight: Point, known: Known, new: Sequence[Change], rerun_of: str | None) -> _Judged | None:
-    """A night against the level before it; a night that measures again, with the one that it repeats."""
+    """A night against the level before it; a night that measures again, with the one that it repeats.
+
+    That one has every metric of a scenario, of which only some were suspect: nothing is found of the others.
+    """
     repeated = next((point for point in reversed(window.points) if point.night == rerun_of), None)
     if rerun_of is not None and repeated is None:
         return None
     judged = repeated or tonight
     segment, sd_before = _level_before(window, judged, known, new)
     last_good = segment[-1] if segment else None
+    min_effect = min_effect_of(window.key.metric)
+    verdict = judge_night(segment, judged, min_effect, sd_before)
     if repeated is None:
-        verdict = judge_night(segment, tonight, min_effect_of(window.key.metric), sd_before)
         return _Judged(window, tonight, last_good, verdict, sd_before)
-    verdict = confirm(segment, repeated, tonight, sd_before)
+    if verdict.judgement != "suspect":
+        return None
+    verdict = confirm(segment, repeated, tonight, min_effect, sd_before)
     return _Judged(window, repeated, last_good, verdict, sd_before, tonight.night)
 
 

@@ -83,9 +83,16 @@ def test_invalid_nights_are_left_out_of_the_baseline() -> None:
 
 
 def test_a_rerun_that_agrees_confirms_and_one_that_does_not_blames_the_host() -> None:
-    assert confirm(nights(), night(1850), night(1860)).judgement == "confirmed"
-    assert confirm(nights(), night(1850), night(2001)).judgement == "host outlier"
-    assert confirm(nights(), night(1850), night(2150)).judgement == "host outlier"
+    assert confirm(nights(), night(1850), night(1860), 0.02).judgement == "confirmed"
+    assert confirm(nights(), night(1850), night(2001), 0.02).judgement == "host outlier"
+    assert confirm(nights(), night(1850), night(2150), 0.02).judgement == "host outlier"
+
+
+def test_a_rerun_confirms_no_change_that_is_too_small_to_count() -> None:
+    quiet = nights(sd=0.0005)
+
+    assert confirm(quiet, night(1950), night(1985), 0.015).judgement == "confirmed"
+    assert confirm(quiet, night(1950), night(1985), 0.02).judgement == "host outlier"
 
 
 def test_a_slow_host_is_no_suspect_where_the_control_is_as_slow() -> None:

@@ -82,6 +82,19 @@ def test_a_usual_second_night_makes_the_first_a_host_outlier_that_no_level_count
     assert {verdict.baseline_nights for verdict in after[0]} == {21}
 
 
+@pytest.mark.parametrize("by", [0.0, -0.01])
+def test_a_second_night_says_nothing_of_what_was_not_suspect(by: float) -> None:
+    slower, usual = steps(1)[0], replace(steps(1, by=by)[0], key=replace(series([1.0]).key, series="m/usual"))
+    quiet = tuple(replace(point, value=100.0 * (1 + by * (at >= 20)) + at % 3) for at, point in enumerate(usual.points))
+    listed = [slower, replace(usual, points=quiet)]
+    first = judged(listed, 20)
+    second = judged(listed, 21, [first], rerun_of=night(20).night)
+
+    assert [one.judgement == "suspect" for one in first[0]] == [True, False]
+    assert [(one.series, one.judgement) for one in second[0]] == [(slower.key.series, "confirmed")]
+    assert {one.series for one in second[1]} == {slower.key.series}
+
+
 def test_a_suspect_that_was_not_measured_again_is_confirmed_by_the_nights_after_it() -> None:
     listed = steps()
     found = [judged(listed, 20)]

@@ -67,4 +67,4 @@ def test_a_night_that_measures_again_confirms_only_beyond_its_own_interval(error
     usual = nights(error_of_wide=0.003, by=0.0)
     first, again = (Point(name, START, 1850.0, standard_error=error) for name in ("first", "again"))
 
-    assert confirm(usual, first, again).judgement == judgement
+    assert confirm(usual, first, again, 0.02).judgement == judgement
