@@ -8,7 +8,7 @@ from datetime import date
 
 from bench.trends.causes import SPIKE, UNKNOWN
 from bench.trends.changes import Change
-from bench.trends.series import group_of
+from bench.trends.series import SeriesKey, group_of
 
 TOLERANCE_NIGHTS = 3  # series of one event are dated so many valid nights apart
 SERIES_MIN = 3  # of an excursion, before it is more than one odd value
@@ -21,11 +21,9 @@ Measured = Mapping[tuple[str, date], int]  # how many series of a source have a 
 class Member:
     """A change to group into events; one that an earlier night reported already has its event's id."""
 
-    source: str
+    key: SeriesKey
     cause: str
     value: str  # what the most telling field became
-    series: str
-    metric: str
     night: str  # the first of the change
     on: date
     event_id: str = ""
@@ -34,16 +32,14 @@ class Member:
     def keys(self) -> tuple[tuple[str, str, str], ...]:
         """What the changes of one event share: the new value of the most telling field, else the model."""
         if self.cause in _SHARED:
-            return ((self.source, self.cause, "" if self.cause in {SPIKE, UNKNOWN} else self.value),)
-        return (self.source, self.cause, f"={self.value}"), (self.source, self.cause, group_of(self.series))
+            return ((self.key.source, self.cause, "" if self.cause in {SPIKE, UNKNOWN} else self.value),)
+        return (self.key.source, self.cause, f"={self.value}"), (self.key.source, self.cause, group_of(self.key.series))
 
 
 def member_of(change: Change) -> Member:
     """A change as events see it."""
-    key, first = change.series.key, change.first_bad
-    return Member(
-        key.source, change.cause.kind, change.cause.value, key.series, key.metric, first.night, first.at.date()
-    )
+    first = change.first_bad
+    return Member(change.series.key, change.cause.kind, change.cause.value, first.night, first.at.date())
 
 
 def with_events(changes: Iterable[Change], measured: Measured, said: Sequence[Member] = ()) -> list[Change]:
@@ -56,10 +52,10 @@ def with_events(changes: Iterable[Change], measured: Measured, said: Sequence[Me
     found = []
     for group in _grouped([*said, *ours], (on for _source, on in measured)):
         event_id = next(filter(None, (one.event_id for one in group)), None) or _id_of(group[0])
-        count = len({(one.series, one.metric) for one in group})
+        count = len({one.key for one in group})
         for one in (one for one in group if one in ours):
             change = ours[one]
-            is_few = count < max(SERIES_MIN, NIGHT_SHARE * measured.get((one.source, one.on), 0))
+            is_few = count < max(SERIES_MIN, NIGHT_SHARE * measured.get((one.key.source, one.on), 0))
             state = "weak" if is_few and change.kind == "excursion" else change.state
             found.append(replace(change, event_id=event_id, state=state))
     return sorted(found, key=lambda change: (change.first_bad.at, change.event_id, _name(change)))
@@ -70,7 +66,7 @@ def _grouped(members: Iterable[Member], nights: Iterable[date]) -> list[list[Mem
     listed = list(members)
     place = {night: at for at, night in enumerate(sorted({*nights, *(one.on for one in listed)}))}
     groups: defaultdict[tuple[str, str, str], list[list[Member]]] = defaultdict(list)
-    for member in sorted(listed, key=lambda one: (one.on, one.night, one.series, one.metric)):
+    for member in sorted(listed, key=lambda one: (one.on, one.night, one.key.series, one.key.metric, one.key.unit)):
         now = place[member.on]
         for key in member.keys:
             near = [group for group in groups[key] if now - place[group[0].on] <= TOLERANCE_NIGHTS]
@@ -85,7 +81,8 @@ def _grouped(members: Iterable[Member], nights: Iterable[date]) -> list[list[Mem
 
 
 def _id_of(first: Member) -> str:
-    text = "|".join((first.source, first.cause, first.night, f"{first.series} {first.metric}"))
+    key = first.key
+    text = "|".join((key.source, first.cause, first.night, f"{key.series} {key.metric}"))
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 

@@ -1,6 +1,5 @@
 """The judgement of a night's series: the verdict on each, and the changes found. Written once, never changed."""
 
-from datetime import date
 from typing import Any, Literal
 
 from pydantic import AwareDatetime
@@ -100,13 +99,8 @@ class SaidChange(StoredValue):
     @property
     def member(self) -> Member:
         """The change as events see it."""
-        return Member(
-            self.source, self.cause, self.cause_value, self.series, self.metric, self.first_bad, self._on, self.event_id
-        )
-
-    @property
-    def _on(self) -> date:
-        return self.first_bad_at.date()
+        on = self.first_bad_at.date()
+        return Member(self.key, self.cause, self.cause_value, self.first_bad, on, self.event_id)
 
 
 class NightJudgement(StoredValue):

@@ -179,7 +179,8 @@ def _level_before(
     left_out, method = known.outliers | {night.night}, method_of(night)
     usual = [point for point in before if point.night not in left_out and method_of(point) == method]
     begins = known.begins | {one.first_bad.night for one in new if one.kind != "excursion" and one.state in LEVELS}
-    starts = [at for at, point in enumerate(usual) if point.night in begins]
+    nights = [point.night for point in usual]
+    starts = [at for at, night in enumerate(nights) if night in begins and night not in nights[at - 1 : at]]
     if not starts:
         return usual, None
     earlier = usual[starts[-2] if len(starts) > 1 else 0 : starts[-1]]

@@ -76,7 +76,9 @@ def _said_rows(data: Path, keys: AbstractSet[SeriesKey]) -> Iterator[dict[str, A
 
 def _listed(rows: Sequence[dict[str, Any]], *, with_weak: bool) -> Iterator[dict[str, Any]]:
     """The rows in the order of time, as they are printed; `event_series` counts the series of each event."""
-    sizes = Counter(event for event, *_ in {(row["event_id"], row["series"], row["metric"]) for row in rows})
+    sizes = Counter(
+        event for event, *_ in {(row["event_id"], row["series"], row["metric"], row["unit"]) for row in rows}
+    )
     for row in sorted(rows, key=lambda row: (row["first_bad_at"], row["event_id"], row["series"], row["metric"])):
         if with_weak or row["state"] != "weak":
             said_at = None if row["said_at"] is None else row["said_at"].isoformat()

@@ -1,6 +1,7 @@
 """Causes are what differs between two nights, and changes of one event have one id."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
@@ -135,6 +136,16 @@ def test_changes_of_two_models_by_two_commits_are_two_events() -> None:
     found = in_events(series(values(0, 20), "a/x"), series(values(1, 21), "b/x"))
 
     assert sorted(Counter(one.event_id for one in found).values()) == [1, 1]
+
+
+def test_changes_of_one_metric_in_two_units_are_two() -> None:
+    in_tokens = series(values())
+    in_words = replace(in_tokens, key=replace(in_tokens.key, unit="words/s"))
+
+    found = in_events(in_tokens, in_words)
+
+    assert [change.series.key.unit for change in found] == ["tok/s", "words/s"]
+    assert len({change.event_id for change in found}) == 1
 
 
 def test_changes_of_two_models_by_one_commit_are_one_event() -> None:

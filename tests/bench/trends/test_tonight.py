@@ -220,6 +220,15 @@ def test_a_night_that_measures_again_is_held_against_the_last_lease_of_the_night
     assert (verdict.judgement, verdict.last_good) == ("confirmed", night(19).night)
 
 
+def test_a_level_that_begins_on_a_night_of_two_leases_is_judged_by_the_noise_before_it() -> None:
+    shown = on_two_leases(series(values()[:24]), 20, 1.001)
+    known = {shown.key: Known(begins=frozenset({night(20).night}))}
+
+    (verdict,), _ = judge_series([shown], night(23).night, known, [])
+
+    assert (verdict.baseline_nights, verdict.judgement == "insufficient") == (4, False)
+
+
 def test_a_level_without_any_noise_takes_none_from_the_first_nights_of_the_next() -> None:
     points = [night(at, 100.0 if at < 20 else 90.0, engine_commit="c") for at in range(24)]
     one = replace(series(values()[:1]), points=tuple(points))
