@@ -95,7 +95,7 @@ SELECT
     scenario_id_a,
     scenario_id_b
 FROM (
-    SELECT *, list_extract({{ quantiles_975 }}, degrees) * error AS half_width
+    SELECT *, {{ t_975("degrees") }} * error AS half_width
     FROM pairs
 )
 ORDER BY night, scenario, metric, machine_a, machine_b;

@@ -30,7 +30,7 @@ SELECT
     exp(mean_log) AS mean,
     spread_within,
     spread_between,
-    list_extract({{ quantiles_975 }}, repeats - leases) * spread_within / sqrt(repeats) AS half_width,
+    {{ t_975("repeats - leases") }} * spread_within / sqrt(repeats) AS half_width,
     exp(mean_log - half_width) AS low,
     exp(mean_log + half_width) AS high
 FROM spreads

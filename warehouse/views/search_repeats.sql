@@ -22,7 +22,7 @@ SELECT
     found = repeats AS is_whole,
     exp(mean_log) AS value,
     spread,
-    list_extract({{ quantiles_975 }}, found - 1) * spread / sqrt(found) AS half_width,
+    {{ t_975("found - 1") }} * spread / sqrt(found) AS half_width,
     exp(mean_log - half_width) AS value_low,
     exp(mean_log + half_width) AS value_high
 FROM pooled

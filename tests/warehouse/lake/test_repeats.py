@@ -77,6 +77,15 @@ def test_the_spread_between_leases_is_told_from_that_within_them(tmp_path: Path)
     assert found["half_width"] == pytest.approx(scipy.stats.t.ppf(0.975, 4) * (within / 6) ** 0.5, rel=3e-4)
 
 
+def test_many_repeats_on_two_leases_have_an_interval(tmp_path: Path) -> None:
+    write(tmp_path, [np.random.default_rng(lease).normal(100, 2, 80).tolist() for lease in range(2)])
+
+    (found,) = asked(tmp_path, "night_repeats")
+
+    expected = scipy.stats.t.ppf(0.975, 158) * found["spread_within"] / 160**0.5
+    assert found["half_width"] == pytest.approx(expected, rel=0.01)
+
+
 def test_one_repeat_has_a_mean_and_no_interval(tmp_path: Path) -> None:
     write(tmp_path, [FIRST[:1]])
 
