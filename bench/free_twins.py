@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from bench.suite.suite import ScenarioEntry, Suite
 
-FREE = "-free"  # ends the name of a twin
+FREE = "-free"  # behind the name of a twin, before its variant, machine or power cap
 
 
 def with_free_twins(suite: Suite) -> Suite:
@@ -16,4 +16,5 @@ def with_free_twins(suite: Suite) -> Suite:
 def _with_twin(entry: ScenarioEntry) -> Iterator[ScenarioEntry]:
     yield entry
     if entry.answers is not None and entry.answers.pair:
-        yield entry.model_copy(update={"name": f"{entry.name}{FREE}", "answers": None})
+        bare, at, tags = entry.name.partition("@")
+        yield entry.model_copy(update={"name": f"{bare}{FREE}{at}{tags}", "answers": None})

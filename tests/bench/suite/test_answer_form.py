@@ -75,8 +75,15 @@ def test_each_engine_is_asked_in_its_own_words() -> None:
     assert answer_demand(BY_GRAMMAR) == {"pattern": "yes"}
 
 
-@pytest.mark.parametrize(("more", "names"), [("", ["json", "json-free"]), (", pair = false", ["json"])])
-def test_a_scenario_with_a_form_gets_a_twin_without_it(more: str, names: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("more", "variant", "names"),
+    [
+        ("", "", ["json", "json-free"]),
+        (", pair = false", "", ["json"]),
+        ("", '[[variants]]\nname = "a"', ["json@a", "json-free@a"]),
+    ],
+)
+def test_a_scenario_with_a_form_gets_a_twin_without_it(more: str, variant: str, names: list[str]) -> None:
     text = f"""
 name = "small"
 [model]
@@ -94,6 +101,7 @@ concurrency = 1
 request_count = 8
 warmup_count = 1
 answers = {{ json_schema = '{json.dumps(SCHEMA)}'{more} }}
+{variant}
 """
     found = with_free_twins(parse_suite(text, "s.toml")).scenarios
 

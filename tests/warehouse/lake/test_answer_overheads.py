@@ -36,3 +36,17 @@ def test_the_ratio_is_that_of_the_geometric_means_on_one_lease(tmp_path: Path) -
     assert (found["scenario"], found["answer_form"], found["metric"]) == ("json", "json_schema", "tpot_p50_ms")
     assert found["ratio"] == pytest.approx((11.0 * 12.1) ** 0.5 / 10.0)
     assert (found["repeats"], found["free_repeats"]) == (2, 2)
+
+
+@pytest.mark.parametrize("twin", ["json-free@a", "json@a-free"])  # the second: of nights before the name changed
+def test_a_variant_is_held_against_its_own_twin(tmp_path: Path, twin: str) -> None:
+    rows = [
+        *_rows("json@a", (12.0, 12.0), "json_schema"),
+        *_rows(twin, (10.0, 10.0), None),
+        *_rows("json-free@b", (99.0, 99.0), None),
+    ]
+    write_rows(tmp_path / "lake", "measurements", NIGHT, rows)
+
+    (found,) = run_sql(tmp_path, "FROM answer_overheads").dicts()
+
+    assert found["ratio"] == pytest.approx(1.2)
