@@ -22,7 +22,10 @@ CHANGES: Mapping[str, tuple[str, str]] = {
         for share in (3, 5, 10, 20)
     },
     "three-sequences": ("a batch of at most three sequences, not four or more", 'set -- "$@" --max-num-seqs 3'),
-    "small-blocks": ("blocks of 16 tokens in the KV cache, not 128", 'set -- "$@" --block-size 16'),
+    "small-blocks": (
+        "blocks of 32 tokens in the KV cache, the smallest that it takes, not 128",
+        'set -- "$@" --block-size 32',
+    ),
     "two-threads": ("two threads that compute, not one", "export OMP_NUM_THREADS=2"),
 }
 _SCRIPT = """#!/bin/sh

@@ -85,7 +85,7 @@ def test_no_change_comes_before_the_first_nights_and_each_has_its_number_in_a_dr
     [
         (PLACEBO, [], "1"),
         ("three-sequences", ["--max-num-seqs", "3"], "1"),
-        ("small-blocks", ["--block-size", "16"], "1"),
+        ("small-blocks", ["--block-size", "32"], "1"),
         ("two-threads", [], "2"),
     ],
 )
