@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from warehouse.sql import sql
+from warehouse.trends.usual_nights import USUAL
+
 
 @dataclass(frozen=True)
 class Question:
@@ -125,7 +128,7 @@ FROM measurements WHERE verdict = 'failed' GROUP BY stage ORDER BY runs DESC
 )
 
 # One row a load in two nights of each setup: its newest, and the one 30 days before (of a younger setup its first).
-POINTS = """
+_POINTS = """
 WITH loads AS (
     SELECT model, "precision", coalesce(machine_kind, 'unknown') AS machine,
         coalesce(any_value(gpu_count), 0) || 'x' || coalesce(any_value(gpus[1]), 'cpu') AS gpus,
@@ -136,7 +139,7 @@ WITH loads AS (
         avg(output_throughput_tok_per_s / greatest(coalesce(gpu_count, 1), 1)) AS tok_per_s_per_gpu,
         avg(usd_per_mtok_output) AS usd_per_mtok, avg(joules_per_output_token) AS joules_per_token,
         avg(goodput_tok_per_s) AS goodput_tok_per_s
-    FROM accepted WHERE tpot_p50_ms > 0 AND coalesce(NOT list_contains(series_identity, 'bisect'), TRUE)
+    FROM accepted WHERE tpot_p50_ms > 0 AND {{ usual }}
     GROUP BY model, "precision", machine_kind, engine, isl, osl, night, scenario, scenario_id
 ), dated AS (
     SELECT *, min(measured_at) OVER (PARTITION BY model, "precision", machine, engine, isl, osl, night) AS night_at
@@ -158,11 +161,11 @@ ORDER BY setup, isl, osl, night, tok_per_s_per_user, scenario
 """
 
 # What came of the newest try of each setup.
-TRIED = """
+_TRIED = """
 WITH tries AS (
     SELECT model, "precision", coalesce(machine_kind, 'unknown') AS machine, engine, isl, osl, night, verdict
     FROM measurements
-    WHERE is_control IS NOT TRUE AND coalesce(NOT list_contains(series_identity, 'bisect'), TRUE)
+    WHERE is_control IS NOT TRUE AND {{ usual }}
     QUALIFY night = max(night) OVER (PARTITION BY model, "precision", machine_kind, engine, isl, osl)
 ), rented AS (
     SELECT night, kind AS machine, bool_or(outcome = 'no-capacity') AND NOT bool_or(outcome = 'rented') AS was_full
@@ -180,3 +183,4 @@ SELECT model, "precision", tries.machine, engine, isl, osl, tries.night, count(*
 FROM tries LEFT JOIN rented ON rented.night = tries.night AND rented.machine = tries.machine
 GROUP BY ALL ORDER BY ALL
 """
+POINTS, TRIED = sql(_POINTS, usual=USUAL), sql(_TRIED, usual=USUAL)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from bench.suite.suite import BISECT
 from bench.trends.difference import Repeats
 from bench.trends.series import STACK_FIELDS, Point, SeriesKey, lower_is_better
 from bench.trends.sides import TAG, Facts, Lease, Side
@@ -83,6 +84,11 @@ def own_leases(data: Path, setups: Setups, metrics: Sequence[str] | None = None)
             facts=facts,
             is_lower_better=lower_is_better(metric, None),
         )
+
+
+def usual_leases(data: Path, setups: Setups, metrics: Sequence[str] | None = None) -> Iterator[Lease]:
+    """The same without those of searches among versions, whose series are their own."""
+    return (one for one in own_leases(data, setups, metrics) if not one.key.series.endswith(f"/{BISECT}"))
 
 
 def history_leases(data: Path) -> Iterator[Lease]:

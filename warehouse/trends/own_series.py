@@ -33,11 +33,13 @@ SELECT min(night) FROM (
 )
 """
 # A scenario that failed has no series of its own: it is that of the same model, engine and client that was accepted.
+# What was accepted in another series has not failed.
 _FAILED = """
 WITH found AS MATERIALIZED (
     SELECT DISTINCT series, night, scenario_id FROM series_setups WHERE night >= $1 AND night <= coalesce($2, night)
 ), planned AS MATERIALIZED (
-    SELECT night, scenario_id, model, "precision", scenario, engine, driver, min(started_at) AS started_at
+    SELECT night, scenario_id, model, "precision", scenario, engine, driver, min(started_at) AS started_at,
+        coalesce(bool_or(list_contains(series_identity, 'bisect')), FALSE) AS is_of_bisect
     FROM measurements WHERE night >= $1 AND night <= coalesce($2, night) GROUP BY ALL
 ), named AS (
     SELECT DISTINCT series, model, "precision", scenario, engine, driver
@@ -48,6 +50,7 @@ WITH found AS MATERIALIZED (
 SELECT series, night, min(coalesce(started_at, began_at)) AS measured_at
 FROM planned JOIN named USING (model, "precision", scenario, engine, driver) JOIN began USING (night)
 WHERE (series, night) NOT IN (SELECT series, night FROM found)
+    AND (night, scenario_id) NOT IN (SELECT night, scenario_id FROM found) AND NOT is_of_bisect
 GROUP BY series, night HAVING measured_at IS NOT NULL ORDER BY ALL
 """
 SERIES_AT_ONCE = 64

@@ -12,8 +12,9 @@ from bench.trends.sides import Lease, Side, compare_sides
 from warehouse.lake.query import ask
 from warehouse.sql import sql
 from warehouse.trends.compare import Comparison
-from warehouse.trends.leases import history_leases, own_leases, own_setups
+from warehouse.trends.leases import history_leases, own_setups, usual_leases
 from warehouse.trends.own_series import SOURCE
+from warehouse.trends.usual_nights import USUAL
 
 # What a reader of a release asks for first; `nightbench compare` has every metric.
 METRICS = (
@@ -21,11 +22,11 @@ METRICS = (
     *("e2el_p50_ms", "usd_per_mtok_output"),
 )
 BEFORE = timedelta(days=30)  # nights before the older version that still say something of the noise
-# A version is as new as its first night: a bisection measures old ones again.
-VERSIONS = """
+# A version is as new as its first usual night: a bisect measures old ones, some of them for the first time.
+_VERSIONS = """
 WITH versions AS (
     SELECT {{ source }} AS source, engine, engine_version_found AS engine_version, min(started_at) AS first_at
-    FROM accepted WHERE is_control IS NOT TRUE GROUP BY ALL
+    FROM accepted WHERE is_control IS NOT TRUE AND {{ usual }} GROUP BY ALL
     UNION ALL BY NAME
     SELECT coalesce(source, '') AS source, engine_version, min(measured_at) AS first_at
     FROM history_points WHERE value > 0 AND isfinite(value) GROUP BY ALL
@@ -35,6 +36,7 @@ WHERE engine_version IS NOT NULL AND first_at IS NOT NULL
 QUALIFY row_number() OVER (PARTITION BY source, engine ORDER BY first_at DESC, engine_version DESC) <= 2
 ORDER BY source <> {{ source }}, source, engine, first_at, engine_version
 """
+VERSIONS = sql(_VERSIONS, source=SOURCE, usual=USUAL)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def releases(data: Path) -> Iterator[Release]:
 
 
 def _versions(data: Path) -> Iterator[_Versions]:
-    for (source, engine), group in groupby(ask(data, sql(VERSIONS, source=SOURCE)).rows, key=itemgetter(0, 1)):
+    for (source, engine), group in groupby(ask(data, VERSIONS).rows, key=itemgetter(0, 1)):
         rows = list(group)
         if len(rows) > 1:
             yield _Versions(source, engine, rows[0][2], rows[1][2], rows[0][3] - BEFORE)
@@ -97,5 +99,5 @@ def _versions(data: Path) -> Iterator[_Versions]:
 def _leases(data: Path, found: list[_Versions]) -> Iterator[Lease]:
     """The leases of these engines; a source without two versions is not read."""
     own = [versions.since for versions in found if versions.source == SOURCE]
-    mine = own_leases(data, own_setups(data, min(own)), METRICS) if own else ()
+    mine = usual_leases(data, own_setups(data, min(own)), METRICS) if own else ()
     return chain(mine, history_leases(data) if len(own) < len(found) else ())

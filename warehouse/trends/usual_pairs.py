@@ -1,24 +1,23 @@
 """The pairs that readers ask for first: nights, images and machines side by side, as `nightbench compare` has them."""
 
 import glob
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import combinations
 from pathlib import Path
 
-from bench.suite.suite import BISECT
 from bench.trends.sides import Side
 from warehouse.lake.query import ask
 from warehouse.sql import Sql, sql
 from warehouse.trends.compare import Comparison, compare_chosen
-from warehouse.trends.leases import own_leases, own_setups
+from warehouse.trends.leases import own_setups, usual_leases
 from warehouse.trends.releases import METRICS
+from warehouse.trends.usual_nights import USUAL
 
 RECENT = timedelta(days=30)  # suites, images and machines without a night in them are not compared
-READ = 2 * RECENT  # before the newest night: of the oldest night compared, what was before says how nights differ
 MACHINES = 4  # the newest, which are six pairs
-_OURS = Sql("is_control IS NOT TRUE AND coalesce(NOT list_contains(series_identity, 'bisect'), TRUE)")
+_OURS = Sql(f"is_control IS NOT TRUE AND {USUAL}")
 # The newest night of each suite, and the nights before it: the last one, and those at least 7 and 30 days older.
 _NIGHTS = """
 WITH nights AS (
@@ -49,6 +48,9 @@ SELECT coalesce(machine, machine_kind) AS name FROM accepted WHERE {{ ours }} AN
 GROUP BY name HAVING max(started_at) > $1 ORDER BY max(started_at) DESC, name LIMIT {{ machines }}
 """
 _NEWEST = "SELECT max(started_at) FROM accepted"
+_NEWEST_AND_OLDEST = """
+SELECT max(started_at), min(started_at) FILTER (night IN ({{ nights | rows }})) FROM accepted
+"""
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,19 @@ def compare_usual(data: Path) -> Iterator[tuple[UsualPair, Comparison]]:
     pairs = usual_pairs(data)
     if not pairs:
         return
-    newest = ask(data, _NEWEST).rows[0][0]
-    read = own_leases(data, own_setups(data, newest - READ), METRICS)
-    leases = [lease for lease in read if not lease.key.series.endswith(f"/{BISECT}")]
+    leases = list(usual_leases(data, own_setups(data, _read_since(data, pairs)), METRICS))
     for pair in pairs:
         yield pair, compare_chosen(data, leases, pair.one, pair.other)
+
+
+def _read_since(data: Path, pairs: Sequence[UsualPair]) -> datetime:
+    """A while before the oldest night compared: what was before it says how nights differ."""
+    nights = [
+        (side.patterns["night"],) for pair in pairs for side in (pair.one, pair.other) if "night" in side.patterns
+    ]
+    newest, oldest = ask(data, sql(_NEWEST_AND_OLDEST, nights=nights or [("",)])).rows[0]
+    since: datetime = min(newest - RECENT, oldest or newest) - RECENT
+    return since
 
 
 def _nights(data: Path, since: object) -> Iterator[UsualPair]:
