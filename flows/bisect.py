@@ -2,9 +2,11 @@
 
 import csv
 import hashlib
+import json
 import math
 import tomllib
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from bench.errors import UsageError
-from bench.record import NightEnd
+from bench.record import NightEnd, NightRecord
 from bench.suite.suite import BISECT
 from bench.suite.target import parse_target
 from bench.trends.bisect import Bisection, Measured, Step, next_step, with_night
@@ -30,6 +32,7 @@ from warehouse.schema.star import METRICS
 from warehouse.trends.own_series import own_series
 
 FOLDER = "bisections"
+SEARCHES = (FOLDER, "tunings")  # folders of the files of searches
 NIGHTS_LIKE_IT = 5  # whose median says how long one takes
 Measure = Callable[[str, Path], Measured]  # runs a night of a candidate by its suite
 
@@ -78,12 +81,12 @@ def run_search(
 def measure_by(data: Path, search: Bisection, run: Callable[[str, Path, str | None], str]) -> Measure:
     """What measures a candidate: `run` runs its night by a suite, or resumes the one it is given, and returns its name.
 
-    A night of that suite that this search did not count is resumed: it was cut off.
+    A night of that suite that no search counted is resumed: it was cut off.
     """
     nights = [one.night for one in read_state(state_file(data, search), search).measured]
 
     def measure(candidate: str, suite: Path) -> Measured:
-        nights.append(run(candidate, suite, begun_night(data, suite, search.target, nights)))
+        nights.append(run(candidate, suite, begun_night(data, suite, search.target, nights, search.scenario)))
         return read_night(data, search, candidate, nights[-1], began=nights[0])
 
     return measure
@@ -196,11 +199,39 @@ def _why_it_ended(data: Path, night: str) -> str:
     return f": {NightEnd.model_validate_json(path.read_bytes()).reason}" if path.is_file() else ""
 
 
-def begun_night(data: Path, suite: Path, target: str, known: Container[str]) -> str | None:
-    """The oldest night of this suite on this target that is not `known`; a search that was stopped left it."""
-    digest = read_suite(suite, is_draft=True, target=target)[1]
-    records = (store.read_night(data, name) for name in store.nights(data) if name not in known)
-    return next((one.night for one in records if (one.suite_sha256, one.target) == (digest, target)), None)
+def begun_night(data: Path, suite: Path, target: str, known: Container[str], scenario: str | None = None) -> str | None:
+    """The oldest night of this suite on this target that is not `known` and that no search counted: it was cut off.
+
+    It has this scenario, or all of the suite.
+    """
+    digest, counted = read_suite(suite, is_draft=True, target=target)[1], counted_nights(data)
+    for name in store.nights(data):
+        if name in known or name in counted:
+            continue
+        night = store.read_night(data, name)
+        if (night.suite_sha256, night.target) == (digest, target) and _has(night, scenario):
+            return night.night
+    return None
+
+
+def _has(night: NightRecord, scenario: str | None) -> bool:
+    wanted = {one.name for one in night.suite.expand()} if scenario is None else {scenario}
+    return wanted <= {run.scenario.name for run in night.runs}
+
+
+def counted_nights(data: Path) -> set[str]:
+    """The nights that the file of some search has, among versions or flags."""
+    nights: set[str] = set()
+
+    def note(part: dict[str, Any]) -> dict[str, Any]:
+        nights.update(filter(None, [part.get("night")]))
+        return part
+
+    for folder in SEARCHES:
+        for path in (data / folder).glob("*.json"):
+            with suppress(ValueError, OSError):  # whose search names a damaged file
+                json.loads(path.read_bytes(), object_hook=note)
+    return nights
 
 
 def earlier_minutes(data: Path, suite: str, target: str) -> float | None:

@@ -90,7 +90,9 @@ def _search_cause(
         log.info("event %s: no engine is searched for: %s", change.event_id, why)
         return
     suite = Path(asked.suite).absolute()
-    search = Bisection(metric=change.metric, suite=str(suite), target=night.target, candidates=names)
+    search = Bisection(
+        metric=change.metric, suite=str(suite), target=night.target, candidates=names, scenario=sides[0].scenario
+    )
     try:
         require_releases_of(names, suite, night.target, settings)
         answer = _answer(settings, night, search, sides, run_night)

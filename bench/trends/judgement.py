@@ -10,7 +10,7 @@ from bench.trends.events import Member
 from bench.trends.night_judge import Judgement
 from bench.trends.series import SeriesKey
 
-JUDGE_VERSION = 3  # raised when the judge's rule changes
+JUDGE_VERSION = 4  # raised when the judge's rule changes
 
 
 class SeriesVerdict(StoredValue):

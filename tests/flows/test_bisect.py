@@ -11,7 +11,10 @@ import pytest
 from bench.errors import UsageError
 from bench.trends.bisect import Bisection, Measured, Step
 from bench.trends.series import Point, Series, SeriesKey
-from flows.bisect import _without_host, read_candidates, require_listed, run_search, state_file
+from flows.bisect import _without_host, begun_night, read_candidates, require_listed, run_search, state_file
+from infra.loadgen.suite_file import make_night
+from infra.storage import store
+from tests.flows.test_causes import write_suite
 
 METRIC, VERSIONS, FIRST_BAD = "output_throughput_tok_per_s", tuple(f"0.{at}.0" for at in range(8)), 5
 
@@ -116,6 +119,22 @@ def test_a_table_without_names_is_refused(tmp_path: Path, name: str, text: str) 
 
     with pytest.raises(UsageError, match=r"has no 'name'|has no 'candidates'|cannot be read"):
         read_candidates(tmp_path / name)
+
+
+def test_only_a_night_that_no_search_counted_and_that_has_the_scenario_is_resumed(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, "0.31.0")
+    planned = make_night(suite, "local", poc=False, is_draft=True)
+    for name, scenarios in (("1", {"chat"}), ("2", {"long"}), ("3", {"chat"}), ("4", {"chat", "long"})):
+        runs = tuple(run for run in planned.runs if run.scenario.name in scenarios)
+        store.write_json(store.night_file(tmp_path, name), planned.model_copy(update={"night": name, "runs": runs}))
+    counted = Measured(candidate="0.31.0", night="1", by_series={"chat": 1.0})
+    other = Bisection(metric=METRIC, suite=str(suite), target="local", candidates=VERSIONS, measured=(counted,))
+    store.write_json(state_file(tmp_path, other), other)
+
+    asked = [(["x"], "chat"), (["3"], "chat"), ([], "long"), ([], None), (["4"], None)]
+    found = [begun_night(tmp_path, suite, "local", known, scenario) for known, scenario in asked]
+
+    assert found == ["3", "4", "2", "4", None]
 
 
 def test_what_the_control_says_of_a_host_is_taken_off() -> None:
