@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +22,7 @@ from bench.wording import counted
 from infra.notices.event import Event
 from infra.settings import Settings
 from infra.storage import store
+from warehouse.lake.database import has_data
 from warehouse.lake.query import ask
 from warehouse.report.night_line import night_line
 from warehouse.trends.kept import JUDGEMENT, read_kept
@@ -32,29 +34,43 @@ ENDS: Mapping[type[Exception], str] = {
     MachineInUseError: "another night holds the machine",
     NoSpaceError: "the disk is full",
 }
+UNREADABLE = "the warehouse cannot be read"
 _TEXTS = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True)  # noqa: S701 - plain text
 BISECT = "nightbench bisect"  # who notes the cause of an event
 _NOTES = "SELECT event_id, arg_max(note, acknowledged_at) FROM acknowledgements WHERE acknowledged_by = ? GROUP BY 1"
 _VERDICTS = "SELECT verdict FROM standing WHERE night = ?"
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What the warehouse has of a night, or why it could not be read."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    line: str | None = None
+    causes: Mapping[str, str] = field(default_factory=dict)
+    unreadable: str | None = None
+
+
 def night_event(settings: Settings, what: str, night: NightRecord | None, error: Exception | None) -> Event:
     """The event of a night that ended; `what` is its suite and target, for one that has no plan yet."""
     name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}, which has no plan" if night is None else night.night
     data = settings.data.absolute()
-    verdicts = Counter[str]() if night is None else _verdicts(data, night.night)
     changes = [] if night is None else _changes(data, night.night)
-    causes = _causes(data, changes)
+    found = _Found() if night is None else _find(data, night.night, changes)
+    verdicts, causes = found.verdicts, found.causes
     is_bad = (
         error is not None
+        or found.unreadable is not None
         or bool(verdicts.keys() - GOOD_VERDICTS)
         or any(change.direction == "worse" for change in changes)
     )
     kind = "night.finished" if error is None else "night.failed"
-    ended = ", ".join(filter(None, (_end(error), _in_words(verdicts), *_counted(changes)))) or "nothing was measured"
+    results = UNREADABLE if found.unreadable else _in_words(verdicts)
+    ended = ", ".join(filter(None, (_end(error), results, *_counted(changes)))) or "nothing was measured"
     body = _TEXTS.from_string(files("tasks").joinpath("night_notice.txt").read_text("utf-8")).render(
         error=None if error is None else f"{type(error).__name__}: {error}",
-        line=night_line(data, night.night) if verdicts and night is not None else None,
+        unreadable=found.unreadable,
+        line=found.line,
         changes=[f"{change.direction}: {change}" for change in changes],
         causes=[f"event {event_id}: {cause}" for event_id, cause in causes.items()],
         resume=night.night if night is not None and error is not None else None,
@@ -79,11 +95,15 @@ def page_link(settings: Settings, night: str) -> str:
     return page.as_uri() if settings.pages_url is None else f"{settings.pages_url}/reports/{page.name}"
 
 
-def _verdicts(data: Path, night: str) -> Counter[str]:
+def _find(data: Path, night: str, changes: Sequence[SaidChange]) -> _Found:
+    """A warehouse that cannot be read ends no message: the person who gets it has to know that as well."""
+    if not has_data(data):
+        return _Found()
     try:
-        return Counter(row[0] for row in ask(data, _VERDICTS, (night,)).rows)
-    except NightbenchError:  # nothing was loaded
-        return Counter()
+        verdicts = Counter[str](row[0] for row in ask(data, _VERDICTS, (night,)).rows)
+        return _Found(verdicts, night_line(data, night) if verdicts else None, _causes(data, changes))
+    except NightbenchError as error:
+        return _Found(unreadable=str(error))
 
 
 def confirmed_of(data: Path, night: str) -> list[SaidChange]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from bench.errors import UsageError
 from flows.service import faults
 from flows.service.api import polled_at, reach
 from flows.service.busy_database import why_postgresql
@@ -17,6 +17,7 @@ from infra.bootstrap import ledger, spending_of_month
 from infra.ledger.lease import Lease
 from infra.ledger.month import MonthSpending
 from infra.notices.event import Event
+from warehouse.lake.database import has_data
 from warehouse.lake.query import ask
 
 _SUITES = (
@@ -92,11 +93,7 @@ def _state(part: Part, *, is_running: bool) -> str:
 
 
 def _suites(service: Service, now: datetime) -> Iterator[SuiteAge]:
-    try:
-        found = ask(service.data, _SUITES).rows
-    except UsageError:  # no night was loaded yet
-        return
-    for suite, night, newest in found:
+    for suite, night, newest in _rows(service, _SUITES):
         yield SuiteAge(suite, night, round((now - newest).total_seconds() / 3600, 1))
 
 
@@ -109,15 +106,16 @@ def _stale_series(service: Service, watched: Sequence[SuiteAge], now: datetime) 
     cutoff = f"{now - timedelta(hours=hours):%Y-%m-%dT%H%M%S}Z"
     measured = {suite.suite for suite in watched if suite.age_hours <= hours}
     found: dict[bool, list[SeriesAge]] = {True: [], False: []}
-    try:
-        rows = ask(service.data, _SERIES, (cutoff,)).rows
-    except UsageError:
-        return found
-    for row in rows:
+    for row in _rows(service, _SERIES, cutoff):
         one = SeriesAge(*row)
         if one.suite in measured:
             found[one.night < cutoff].append(one)
     return found
+
+
+def _rows(service: Service, query: str, *parameters: object) -> tuple[tuple[Any, ...], ...]:
+    """The rows of a query; none without a data folder. A lake that cannot be read is an error."""
+    return ask(service.data, query, parameters).rows if has_data(service.data) else ()
 
 
 def _open_lease(lease: Lease, now: datetime) -> OpenLease:

@@ -16,6 +16,7 @@ from flows.service.parts import Service
 from flows.service.status import read_status
 from infra.settings import Settings
 from infra.storage import store
+from tasks.night_notice import night_event
 from tests.emulators.messages import Webhook, webhook
 from tests.warehouse.folders import whole_night
 from tests.warehouse.trends.judgements import write_judgement
@@ -41,6 +42,17 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def settings_of(data: Path, hook: Webhook, **more: object) -> Settings:
     urls = (SecretStr(f"json://{hook.url}/"),)
     return Settings(data=data, notify_urls=urls, heartbeat_url=SecretStr(f"http://{hook.url}/beat"), **more)  # type: ignore[arg-type]
+
+
+def copied(measured: Path, data: Path) -> Path:
+    shutil.copytree(measured, data, ignore=shutil.ignore_patterns("events.sqlite"))
+    return data
+
+
+def damage_lake(data: Path) -> None:
+    """Have each file of the lake lose its end."""
+    for part in (data / "lake").rglob("*.parquet"):
+        part.write_bytes(part.read_bytes()[:-100])
 
 
 def test_a_night_sends_one_message_with_its_verdicts_and_its_page(measured: Path, hook: Webhook) -> None:
@@ -92,8 +104,7 @@ def test_a_good_night_calls_the_heartbeat_and_a_refused_call_is_a_warning(measur
 def test_a_change_for_the_worse_is_in_the_message_and_calls_no_heartbeat(
     tmp_path: Path, measured: Path, hook: Webhook
 ) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(measured, data, ignore=shutil.ignore_patterns("events.sqlite"))
+    data = copied(measured, tmp_path / "data")
     write_judgement(data, NIGHT)
 
     with notify_of_night(settings_of(data, hook), "a suite", pytest.fail) as notice:
@@ -101,6 +112,49 @@ def test_a_change_for_the_worse_is_in_the_message_and_calls_no_heartbeat(
 
     assert "worse: confirmed: " in hook.taken[0]["message"]
     assert hook.called == []
+
+
+@pytest.mark.parametrize("is_built", [True, False])
+def test_a_night_whose_warehouse_cannot_be_read_is_not_a_good_one(
+    tmp_path: Path, measured: Path, hook: Webhook, *, is_built: bool
+) -> None:
+    data = copied(measured, tmp_path / "data")
+    damage_lake(data)
+    if not is_built:
+        (data / "warehouse.duckdb").unlink(missing_ok=True)  # then no view can be made over the damaged files
+
+    with notify_of_night(settings_of(data, hook), "a suite", pytest.fail) as notice:
+        notice.night = store.read_night(data, NIGHT)
+
+    [taken] = hook.taken
+    assert taken["title"] == f"a suite, night {NIGHT}: the warehouse cannot be read"
+    assert taken["type"] == "warning"
+    assert "No magic bytes found at end of file" in taken["message"]
+    assert hook.called == []
+
+
+def test_a_night_without_a_data_folder_has_no_verdicts_and_no_other_trouble(measured: Path, tmp_path: Path) -> None:
+    night = store.read_night(measured, NIGHT)
+
+    event = night_event(Settings(data=tmp_path / "typo"), "a suite", night, BudgetError("it is spent"))
+
+    assert event.title == f"a suite, night {NIGHT}: out of budget"
+    assert "cannot be read" not in event.body
+
+
+def test_a_check_that_cannot_read_the_lake_has_failed_and_says_of_no_fault_that_it_is_over(
+    tmp_path: Path, measured: Path, hook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_NOTIFY_URLS", f"json://{hook.url}/")
+    data = copied(measured, tmp_path / "data")
+    stale = CliRunner().invoke(app, ["--data", str(data), "check"])
+
+    damage_lake(data)
+    unreadable = CliRunner().invoke(app, ["--data", str(data), "check"])
+
+    assert stale.exit_code == 1
+    assert isinstance(unreadable.exception, UsageError)
+    assert hook.titles == [f"suite synthetic has no data since night {NIGHT}", "`nightbench check` failed"]
 
 
 def test_a_night_that_a_person_stops_sends_nothing(tmp_path: Path, hook: Webhook) -> None:

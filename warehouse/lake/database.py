@@ -115,11 +115,16 @@ def _open_current(path: Path, lake: LakePath, digest: str) -> duckdb.DuckDBPyCon
     return None
 
 
+def has_data(data: Path) -> bool:
+    """Whether there is a data folder, or a bucket with its lake."""
+    return lake_location() is not None or data.is_dir()
+
+
 def require_data(data: Path) -> None:
     """Raise UsageError where the data folder does not exist; one whose lake is in a bucket is made."""
     if lake_location() is not None:
         make_folder(data.absolute())
-    elif not data.is_dir():
+    elif not has_data(data):
         raise UsageError(f"no data folder {data}: pass one with --data, or run a night first")
 
 

@@ -42,7 +42,7 @@ def ask(data: Path, sql: str, parameters: tuple[object, ...] = ()) -> QueryResul
 
     Raises UsageError with DuckDB's error message if the query fails.
     """
-    with open_warehouse(data) as connection, _errors_as_sentences(data):
+    with _errors_as_sentences(data), open_warehouse(data) as connection:
         return _result(connection, sql, parameters)
 
 
@@ -57,7 +57,7 @@ def run_sql(data: Path, sql: str, parameters: tuple[object, ...] = (), *, limit_
         _require_query(connection, sql, parameters)
         return _result(connection, sql, parameters)
 
-    with open_warehouse(data) as connection, _errors_as_sentences(data):
+    with _errors_as_sentences(data), open_warehouse(data) as connection:
         return found() if limit_s is None else _stopped_after(limit_s, connection, found)
 
 
