@@ -14,7 +14,7 @@ from infra.clock import SystemClock
 from infra.leases.leftovers import release_leftovers
 from infra.leases.reaper import Reaped
 from infra.notices.book import Changed
-from infra.notices.leases import tell_of_reaped
+from infra.notices.leases import ReaperRound, tell_of_reaped
 from infra.notices.nights import killed
 from infra.notices.tell import tell
 from infra.settings import Settings
@@ -52,7 +52,8 @@ def _reap(settings: Settings, *, everything: bool) -> Reaped:
     for stranger in reaped.unrecognized:
         log.warning("has our prefix but not our name format, so it was kept: %s", stranger)
     create_table_artifact([{"machine_id": name} for name in gone], key="reaped", description="Released machines")
-    emit_changed(tell_of_reaped(settings, reaped.failed, machines, log.warning, is_kept=is_deployed()))
+    found = ReaperRound(reaped.failed, reaped.cloud_of, machines)
+    emit_changed(tell_of_reaped(settings, found, log.warning, is_kept=is_deployed()))
     return reaped
 
 

@@ -42,7 +42,7 @@ def reap(
     from flows.show.leases import show_reaped  # noqa: PLC0415
     from infra.bootstrap import clouds, ledger_file  # noqa: PLC0415
     from infra.leases.leftovers import release_leftovers, release_one  # noqa: PLC0415
-    from infra.notices.leases import tell_of_reaped, telling_of_lease  # noqa: PLC0415
+    from infra.notices.leases import ReaperRound, tell_of_reaped, telling_of_lease  # noqa: PLC0415
 
     settings = read_settings()
     if yes and not everything:
@@ -59,14 +59,15 @@ def reap(
             )
         console.line(f"released {', '.join(gone)}" if gone else f"no machine of lease {lease} exists")
         return
+    searched = clouds(settings)
     if everything:
         reaped = _reap_everything(settings, in_use=in_use, is_agreed=yes)
     else:
         reaped = release_leftovers(
-            settings.data, ledger_file(settings), clouds(settings), everything=in_use, say=console.progress
+            settings.data, ledger_file(settings), searched, everything=in_use, say=console.progress
         )
     show_reaped(reaped)
-    tell_of_reaped(settings, reaped.failed, clouds(settings), console.warn)
+    tell_of_reaped(settings, ReaperRound(reaped.failed, reaped.cloud_of, searched), console.warn)
     if reaped.failed:
         raise typer.Exit(LeaseError.exit_code)
 

@@ -37,7 +37,7 @@ def of_leases(leases: Sequence[OpenLease], now: datetime) -> Iterator[Event]:
     for one in leases:
         if one.expires_at < now:
             why = f"lease {one.lease_id} on {one.target} has expired and is open, at {one.usd_per_hour:.2f} USD/h"
-            yield leaked(one.machine_id or one.lease_id, why)
+            yield leaked(one.machine_id or one.lease_id, why, one.target)
 
 
 def of_killed(data: Path) -> Iterator[Event]:

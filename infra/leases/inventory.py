@@ -100,9 +100,10 @@ def remove_stored(owner: Owner, shown: Collection[Owned], done: Reaped) -> Inven
     """
     now = take_inventory(owner)
     done.failed.update(now.troubles.failed)
+    done.cloud_of.update(now.troubles.cloud_of)
     agreed = {one.key for one in shown}
     for one in (one for one in now.to_delete if one.key in agreed and one.sort != "machine"):
-        with isolated(done, f"{one.place} {one.sort} {one.name}"):
+        with isolated(done, f"{one.place} {one.sort} {one.name}", owner.clouds.get(one.place)):
             _remove(owner, one)
             done.removed += [one.name] if one.name not in done.removed else []  # lists lag behind the reaper
     return now

@@ -12,6 +12,7 @@ from infra.leases.ledger_recovery import open_ledger
 from infra.leases.prefixes import for_lease
 from infra.leases.reaper import Reaped, reap
 from infra.leases.release import release_by_name, release_lease, require_attempt
+from infra.ledger.lease import NotSearchedError
 from infra.ledger.ledger import Ledger
 from infra.ledger.releases import record_release
 from infra.processes import detached
@@ -62,7 +63,7 @@ def release_one(
     """Release one lease, also while its night is running, and return the ids of its machines; may be repeated.
 
     Machines of a lease that the ledger lacks are found by their names. Raises LeaseError where something still exists,
-    and LeaseInUseError where an attempt is named and a later one has begun, whose machine is in use.
+    LeaseInUseError where an attempt is named and a later one has begun, whose machine is in use, and NotSearchedError.
     """
     book = open_ledger(ledger_file, SystemClock(), say)
     try:
@@ -88,8 +89,12 @@ def _release_unrecorded(ledger_file: Path, clouds: Mapping[str, Cloud], lease_id
     """Release what has a lease's name at any cloud, and record that for its watchdog."""
     clock = SystemClock()
     gone = [machine for cloud in clouds.values() for machine in release_by_name(cloud, clock, lease_id, say)]
-    if gone or any(cloud.is_shared for cloud in clouds.values()):  # else no cloud was searched where it may be billed
-        record_release(ledger_file, lease_id, clock)
+    if not gone and not any(cloud.is_shared for cloud in clouds.values()):
+        raise NotSearchedError(
+            f"{ledger_file} has no lease {lease_id}, and no cloud was searched for its machine, because none is set "
+            "up: set the token of its cloud, or the folder of its scripts (docs/reference/settings.md)"
+        )
+    record_release(ledger_file, lease_id, clock)
     return gone
 
 

@@ -32,6 +32,7 @@ class Reaped:
     removed: list[str] = field(default_factory=list)  # names of keys, volumes, snapshots and tags
     unrecognized: list[str] = field(default_factory=list)  # what may be ours: a person has to decide
     failed: dict[str, str] = field(default_factory=dict)  # what could not be released, and why
+    cloud_of: dict[str, str] = field(default_factory=dict)  # where it failed; what is not here is a record of ours
     failed_clouds: set[str] = field(default_factory=set)
 
     def why(self) -> str:
@@ -40,14 +41,15 @@ class Reaped:
 
 
 @contextmanager
-def isolated(done: Reaped, what: str, cloud: Cloud | None = None) -> Iterator[None]:
+def isolated(done: Reaped, what: str, cloud: Cloud | None = None, *, is_billed: bool = True) -> Iterator[None]:
     """Record whatever is raised as the failure of `what`, so that the next one has its turn."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - of whatever kind: the other machines are billed meanwhile
         done.failed[what] = _as_sentence(error)
         if cloud is not None:
-            done.failed_clouds.add(cloud.name)
+            done.cloud_of[what] = cloud.name
+            done.failed_clouds.update([cloud.name] if is_billed else [])
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ def reap(
 
 def _report_unreachable(lease: Lease, now: datetime, done: Reaped, *, everything: bool) -> None:
     if everything or lease.is_orphan() or lease.is_overdue(now):
-        done.failed[lease.machine_id or lease.lease_id] = (
+        what = lease.machine_id or lease.lease_id
+        done.cloud_of[what] = lease.cloud
+        done.failed[what] = (
             f"no token is set for its cloud {lease.cloud!r}: set it, or delete the machine in the cloud's console"
         )
 
@@ -142,7 +146,8 @@ class Round:
             self.sweep(records)
         with self.isolated(f"{self.cloud.name} records of volumes"):
             self.forget_volumes()
-        with isolated(self.done, f"{self.cloud.name} tags"):  # not billed, so that a night may begin all the same
+        # Tags are not billed, so that a night may begin all the same.
+        with isolated(self.done, f"{self.cloud.name} tags", self.cloud, is_billed=False):
             self.sweep_tags(machines, read_records(self.ledger, self.done))
 
     def isolated(self, what: str) -> AbstractContextManager[None]:
@@ -223,6 +228,7 @@ class Round:
     def fail(self, what: str, why: str) -> None:
         """Record what could not be released."""
         self.done.failed[what] = why
+        self.done.cloud_of[what] = self.cloud.name
         self.done.failed_clouds.add(self.cloud.name)
 
     def sweep(self, records: Records) -> None:
@@ -246,7 +252,8 @@ class Round:
             return
         there = {one.name: one.volume_id for one in self.cloud.volumes()}
         for one in known:
-            with isolated(self.done, f"record of volume {one.name}"):  # one that is not listed is not billed either
+            # One that is not listed is not billed either.
+            with isolated(self.done, f"record of volume {one.name}", self.cloud, is_billed=False):
                 if one.name in there:
                     book.mark_made(one.cloud, one.name, there[one.name])
                 elif not is_of_account(self.cloud, one):
@@ -266,7 +273,7 @@ class Round:
         listed = [found.name for found in machines if found.machine_id not in self.done.released]
         requested = [lease.name for lease in records.leases.values() if lease.state != "released" and lease.name]
         for tag in unneeded_tags(self.cloud, self.now(), [*listed, *requested]):
-            with isolated(self.done, tag):
+            with isolated(self.done, tag, self.cloud, is_billed=False):
                 self.cloud.remove_tag(tag)
                 self.done.removed.append(tag)
 

@@ -17,6 +17,10 @@ class LeaseInUseError(LeaseError):
     """The night of a lease, whose earlier attempt is over, has rented another machine meanwhile."""
 
 
+class NotSearchedError(LeaseError):
+    """Nothing is known of a lease, and no cloud was searched where its machine may be billed."""
+
+
 @dataclass(frozen=True)
 class Lease:
     """One lease. `machine_id` is None until the cloud replied, `address` until the machine is active; times are UTC."""

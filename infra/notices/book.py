@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS messages (
     number INTEGER PRIMARY KEY, address TEXT NOT NULL, title TEXT NOT NULL, body TEXT NOT NULL, urgency TEXT NOT NULL,
     written_at TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0
 );
+CREATE TABLE IF NOT EXISTS clouds (key TEXT PRIMARY KEY, cloud TEXT NOT NULL);
 """
 
 
@@ -62,11 +63,16 @@ class EventBook:
         with self._open() as book:
             return self._report(book, event)
 
-    def report_standing(self, kinds: Collection[str], events: Sequence[Event]) -> Changed:
-        """Have what stands now sent, as far as it was not, and the end of what no longer stands of these kinds."""
+    def report_standing(
+        self, kinds: Collection[str], events: Sequence[Event], unsearched: Collection[str] = ()
+    ) -> Changed:
+        """Have what stands now sent, as far as it was not, and the end of what no longer stands of these kinds.
+
+        The events of `unsearched` keys stay as they are.
+        """
         with self._open() as book:
             began = tuple(event for event in events if self._report(book, event))
-            now = {event.key for event in events}
+            now = {event.key for event in events} | set(unsearched)
             standing = book.execute("SELECT key, kind FROM events WHERE ended_at IS NULL").fetchall()
             ended = [row["key"] for row in standing if row["kind"] in kinds and row["key"] not in now]
             return Changed(began, tuple(self._end(book, ended)))
@@ -75,6 +81,12 @@ class EventBook:
         """Have the end of these events sent, of those that stand."""
         with self._open() as book:
             list(self._end(book, keys))
+
+    def clouds_of(self, kinds: Collection[str]) -> dict[str, str | None]:
+        """The keys of the events of these kinds that stand, with the cloud of each where it is known."""
+        query = "SELECT key, kind, cloud FROM events LEFT JOIN clouds USING (key) WHERE ended_at IS NULL"
+        with self._open() as book:
+            return {row["key"]: row["cloud"] for row in book.execute(query).fetchall() if row["kind"] in kinds}
 
     def standing(self) -> list[str]:
         """The titles of the events that stand."""
@@ -126,6 +138,8 @@ class EventBook:
                 yield key, stands["title"]
 
     def _report(self, book: sqlite3.Connection, event: Event) -> bool:
+        if event.cloud is not None:
+            book.execute("INSERT OR REPLACE INTO clouds (key, cloud) VALUES (?, ?)", (event.key, event.cloud))
         known = book.execute("SELECT title, ended_at FROM events WHERE key = ?", (event.key,)).fetchone()
         if known is not None and known["title"] == event.title and known["ended_at"] is None:
             return False
@@ -152,6 +166,6 @@ class EventBook:
     def _open(self) -> Iterator[sqlite3.Connection]:
         make_folder(self._path.parent)
         with transaction(self._path, REFUSED) as book:
-            if book.execute("SELECT 1 FROM sqlite_master WHERE name = 'messages'").fetchone() is None:
+            if book.execute("SELECT 1 FROM sqlite_master WHERE name = 'clouds'").fetchone() is None:
                 book.executescript(_TABLES)
             yield book

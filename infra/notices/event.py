@@ -23,6 +23,7 @@ class Event:
     title: str  # one line: what happened, to what
     body: str = ""  # what it means and what to do next
     link: str | None = None
+    cloud: str | None = None  # where a machine of this event is billed; it is over once that was searched
 
     def __post_init__(self) -> None:
         """Make its texts storable."""

@@ -63,17 +63,23 @@ class IssueBook:
         with self._open() as book:
             _report(book, event, self._now())
 
-    def stand(self, kinds: Collection[str], events: Sequence[Event], quiet: Collection[str] = ()) -> None:
+    def stand(
+        self,
+        kinds: Collection[str],
+        events: Sequence[Event],
+        quiet: Collection[str] = (),
+        unsearched: Collection[str] = (),
+    ) -> None:
         """Have issues show what stands now, and the end of what no longer stands of these kinds.
 
-        The event of a `quiet` key opens no issue; the one that it has stays as it is.
+        The event of a `quiet` key opens no issue; the one that it has stays as it is. So do those of `unsearched` keys.
         """
         with self._open() as book:
             for key in quiet:
                 book.execute("DELETE FROM issues WHERE key = ? AND number IS NULL AND sent_at IS NULL", (key,))
             for event in events:
                 _report(book, event, self._now())
-            now = {event.key for event in events} | set(quiet)
+            now = {event.key for event in events} | set(quiet) | set(unsearched)
             standing = [row["key"] for row in book.execute("SELECT key FROM issues WHERE ended_at IS NULL")]
             self._end(book, [key for key in standing if key not in now and key.partition("/")[0] in kinds])
 

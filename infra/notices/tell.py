@@ -1,6 +1,6 @@
 """Tell people of something by what the settings name: written to the book first, then sent, and shown as an issue."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from bench.errors import LedgerError, UsageError
@@ -53,9 +53,17 @@ def tell(settings: Settings, event: Event, say: Say, *, is_kept: bool = False) -
 
 
 def tell_standing(
-    settings: Settings, kinds: Collection[str], events: Sequence[Event], say: Say, *, is_kept: bool = False
+    settings: Settings,
+    kinds: Collection[str],
+    events: Sequence[Event],
+    say: Say,
+    *,
+    is_kept: bool = False,
+    is_searched: Callable[[str | None], bool] = lambda _cloud: True,
 ) -> Changed:
     """Send which events of these kinds begin and which are over, and what could not be sent before.
+
+    An event is over only where the cloud of it `is_searched`; None is a cloud that is not known.
 
     Without an address nothing changes, unless the events are `is_kept`. A book that cannot be used is a warning:
     whatever found the events reports them itself, too.
@@ -63,11 +71,11 @@ def tell_standing(
     if not is_anybody_told(settings) and not is_kept:
         return Changed()
     try:
-        issues = _issues(settings)
+        issues, book = _issues(settings), EventBook(_data(settings), addresses(settings))
+        unsearched = [key for key, cloud in book.clouds_of(kinds).items() if not is_searched(cloud)]
         if issues is not None:
-            issues.stand(kinds, events)
-        book = EventBook(_data(settings), addresses(settings))
-        changed = book.report_standing(kinds, events)
+            issues.stand(kinds, events, unsearched=unsearched)
+        changed = book.report_standing(kinds, events, unsearched)
         _deliver(settings, book, issues, say)
     except (LedgerError, OSError) as error:
         say(f"no message was sent: {error}")

@@ -15,9 +15,11 @@ from typer.testing import CliRunner
 from bench.errors import UsageError
 from bench.machine.names import MachineName
 from flows.cli import app
+from infra.ledger.lease import NotSearchedError
 from infra.ledger.ledger import Intent, Ledger
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.digitalocean.faults import FOR_EVER
+from tests.emulators.messages import webhook
 
 ROOT = Path(__file__).parents[2]
 NO_ACCOUNT = {"NIGHTBENCH_DO_TOKEN": "", "NIGHTBENCH_DATA": "data"}  # restored afterwards
@@ -150,7 +152,32 @@ def test_options_that_exclude_each_other_are_refused(argv: list[str], said: str)
     assert said in str(done.exception)
 
 
-def test_a_lease_without_machines_is_said_to_have_none(tmp_path: Path) -> None:
+def test_a_lease_without_machines_is_said_to_have_none(shell: Shell) -> None:
+    done = shell.reap("--lease", "0123456789ab")
+
+    assert (done.returncode, done.stdout) == (0, "no machine of lease 0123456789ab exists\n")
+
+
+def test_an_unknown_lease_is_not_said_to_have_no_machine_where_no_cloud_was_searched(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["--data", str(tmp_path), "reap", "--lease", "0123456789ab"], env=NO_ACCOUNT)
 
-    assert (done.exit_code, done.stdout) == (0, "no machine of lease 0123456789ab exists\n")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert isinstance(done.exception, NotSearchedError)
+    assert done.exception.exit_code == 3
+    assert "no cloud was searched for its machine, because none is set up" in str(done.exception)
+
+
+def test_a_machine_that_was_not_released_is_not_over_before_its_cloud_was_searched(shell: Shell) -> None:
+    machine = shell.emulator.plant_droplet(past_name(), foreign=False)
+    with webhook() as hook:
+        address = f"json://{hook.url}/"
+        refusal = shell.emulator.fault("DELETE", r"/v2/droplets/\d+", phase="status", status=403, times=FOR_EVER)
+        shell.reap(NIGHTBENCH_NOTIFY_URLS=address)
+        refusal.times = 0
+        without_token = shell.reap(NIGHTBENCH_NOTIFY_URLS=address, NIGHTBENCH_DO_TOKEN="")
+        titles_without_token = hook.titles
+        shell.reap(NIGHTBENCH_NOTIFY_URLS=address)
+
+    assert without_token.returncode == 0
+    assert titles_without_token == [f"not released: {machine.droplet_id}"]
+    assert hook.titles == [f"not released: {machine.droplet_id}", f"over: not released: {machine.droplet_id}"]

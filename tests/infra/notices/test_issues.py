@@ -11,6 +11,7 @@ from bench.errors import UsageError
 from infra.notices.event import Event
 from infra.notices.issue_book import IssueBook
 from infra.notices.issues import SETTLED, sync_issues
+from infra.notices.leases import ReaperRound, leaked, tell_of_reaped
 from infra.notices.tell import keep_issues, tell, tell_over, tell_standing
 from infra.notices.tracker import open_tracker
 from infra.settings import Settings
@@ -60,6 +61,20 @@ def test_an_event_has_one_issue_that_is_rewritten_while_it_lasts_and_closed_when
     assert "Over since " in site.text(0)
     assert f"{changed.title}\nnights failed\n" in site.text(0)
     assert "<https://pages.example/n.html>" in site.text(0)
+
+
+def test_the_issue_of_a_machine_stays_open_until_its_cloud_was_searched(
+    tmp_path: Path, github: TrackerEmulator
+) -> None:
+    settings = settings_of(tmp_path, github)
+    tell(settings, leaked("one", "500", "digitalocean"), pytest.fail)
+
+    tell_of_reaped(settings, ReaperRound({}, {}, ["local"]), pytest.fail)
+    before = github.states
+    tell_of_reaped(settings, ReaperRound({}, {}, ["local", "digitalocean"]), pytest.fail)
+
+    assert before == [("not released: one", "open")]
+    assert github.states == [("not released: one", "closed")]
 
 
 def test_an_event_that_begins_again_has_another_issue(tmp_path: Path, github: TrackerEmulator) -> None:

@@ -15,7 +15,7 @@ from infra.ledger.lease import LeaseInUseError
 from infra.notices.book import KEEP, REFUSED_TRIES, EventBook
 from infra.notices.event import Event
 from infra.notices.kept_events import kept_events
-from infra.notices.leases import telling_of_lease
+from infra.notices.leases import ReaperRound, leaked, tell_of_reaped, telling_of_lease
 from infra.notices.send import require_addresses, send_messages, shown
 from infra.notices.tell import tell, tell_over, tell_standing
 from infra.notices.tracker import TrackerError, open_tracker
@@ -70,6 +70,31 @@ def test_a_machine_that_was_not_released_is_told_and_one_that_its_night_uses_is_
 
     assert hook.titles == ["not released: one"]
     assert "still there" in hook.taken[0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("cloud", "failed", "set_up", "is_over"),
+    [
+        ("digitalocean", {}, ["local"], False),
+        ("digitalocean", {}, ["local", "command"], False),
+        ("digitalocean", {"digitalocean": "401"}, ["local", "digitalocean"], False),
+        ("digitalocean", {"command": "401"}, ["local", "digitalocean", "command"], True),
+        ("ssh:me@host:22", {}, ["local"], True),  # one whose lease is closed is no more among the clouds
+        ("local", {}, ["local"], True),
+        (None, {}, ["local", "ssh:me@host:22"], False),
+        (None, {}, ["local", "command"], True),
+    ],
+)
+def test_a_machine_is_said_to_be_gone_only_where_its_cloud_was_searched(
+    tmp_path: Path, cloud: str | None, failed: dict[str, str], set_up: list[str], *, is_over: bool
+) -> None:
+    event = leaked("one", "500", cloud)
+    settings = Settings(data=tmp_path)
+    tell(settings, event, pytest.fail, is_kept=True)
+
+    changed = tell_of_reaped(settings, ReaperRound(failed, {}, set_up), pytest.fail, is_kept=True)
+
+    assert changed.over == (((event.key, event.title),) if is_over else ())
 
 
 def test_a_message_that_one_address_refuses_is_sent_later_and_not_twice_to_the_other(
