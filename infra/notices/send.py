@@ -1,7 +1,9 @@
 """Sends the messages of the book by apprise, which knows chat services, mail, push services and webhooks by a URL."""
 
+import logging
 import threading
 from collections.abc import Sequence
+from types import ModuleType
 from urllib.parse import urlsplit
 
 from bench.errors import UsageError
@@ -50,8 +52,7 @@ def send_now(event: Event, urls: Sequence[str], say: Say) -> None:
 
 def require_addresses(urls: Sequence[str]) -> None:
     """Raise UsageError for the first URL that no service of apprise understands."""
-    import apprise  # noqa: PLC0415 - half a second
-
+    apprise = _apprise()
     for url in urls:
         if apprise.Apprise.instantiate(url, suppress_exceptions=True) is None:
             raise UsageError(
@@ -66,11 +67,20 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname if parts.scheme in _WITH_HOST and parts.hostname else '...'}"
 
 
+def _apprise() -> ModuleType:
+    """The module, which logs nothing: its messages have addresses with their secrets."""
+    import apprise  # noqa: PLC0415 - half a second
+
+    log = logging.getLogger("apprise")
+    log.propagate = False
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())  # without any, Python prints its warnings
+    return apprise
+
+
 def _is_sent(url: str, message: Message) -> bool:
     """Whether apprise sent it in time; a thread that hangs ends with this process."""
-    import apprise  # noqa: PLC0415
-
-    done: list[bool] = []
+    apprise, done = _apprise(), list[bool]()
 
     def send() -> None:
         to = apprise.Apprise()

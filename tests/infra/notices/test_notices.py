@@ -1,10 +1,12 @@
 """An event is sent once to each address, by real HTTP and SMTP, and stays in the book until it was taken."""
 
+import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from infra.notices.book import KEEP, REFUSED_TRIES, EventBook
 from infra.notices.event import Event
 from infra.notices.kept_events import kept_events
 from infra.notices.leases import ReaperRound, leaked, tell_of_reaped, telling_of_lease
-from infra.notices.send import require_addresses, send_messages, shown
+from infra.notices.send import require_addresses, send_messages, send_now, shown
 from infra.notices.tell import tell, tell_over, tell_standing
 from infra.notices.tracker import TrackerError, open_tracker
 from infra.settings import Settings
@@ -173,6 +175,21 @@ def test_an_address_that_apprise_does_not_understand_is_named_without_its_passwo
         require_addresses(["bogus://user:hunter2@example.com/x"])
 
     assert "hunter2" not in str(raised.value)
+
+
+def test_an_address_that_apprise_refuses_is_not_logged_with_its_token(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    url, kept = "tgram://SECRETBOTTOKEN/1234", StringIO()
+    root, handler = logging.getLogger(), logging.StreamHandler(kept)  # `caplog` has what does not propagate, too
+    root.addHandler(handler)
+    with pytest.raises(UsageError):
+        require_addresses([url])
+    send_now(STALE, [url], logging.getLogger("nightbench").error)
+    root.removeHandler(handler)
+
+    assert "was not sent to tgram://..." in kept.getvalue()
+    assert "SECRETBOTTOKEN" not in kept.getvalue() + "".join(capfd.readouterr())
 
 
 def test_a_book_that_is_damaged_is_an_error_that_names_it(tmp_path: Path) -> None:
