@@ -54,8 +54,8 @@ def notify_of_cause(settings: Settings, what: str, night: NightRecord, event_id:
         event = night_event(settings, what, night, None)
         tell(settings, event, say)
         emit(replace(event, key=f"cause.found/{event_id}"))
-    except (NightbenchError, OSError) as why:
-        say(f"the cause of event {event_id} was not sent: {why}")
+    except Exception as why:  # noqa: BLE001 - of whatever kind: the bisect itself has ended well
+        say(f"the cause of event {event_id} was not sent: {_as_sentence(why)}")
 
 
 def keep_regressions(settings: Settings, say: Say) -> None:
@@ -111,8 +111,13 @@ def _notify(settings: Settings, what: str, night: NightRecord | None, error: Exc
             _beat(settings, say)
         for one in (event, *([] if night is None else change_events(settings, night.night))):
             emit(one)
-    except (NightbenchError, OSError) as why:
-        say(f"no message of this night was sent: {why}")
+    except Exception as why:  # noqa: BLE001 - of whatever kind: the night ends as it did
+        say(f"no message of this night was sent: {_as_sentence(why)}")
+
+
+def _as_sentence(error: Exception) -> str:
+    """An error that is not ours by its kind alone, since its text may have an address with its password."""
+    return str(error) if isinstance(error, (NightbenchError, OSError)) else type(error).__name__
 
 
 def _beat(settings: Settings, say: Say) -> None:

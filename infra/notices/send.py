@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from types import ModuleType
 from urllib.parse import urlsplit
 
@@ -63,7 +64,10 @@ def require_addresses(urls: Sequence[str]) -> None:
 
 def shown(url: str) -> str:
     """An address without what may be a secret: for most services all but the scheme is one."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # such as for a bracket in a password, which apprise takes
+        return f"{url.partition('://')[0]}://..." if "://" in url else "..."
     return f"{parts.scheme}://{parts.hostname if parts.scheme in _WITH_HOST and parts.hostname else '...'}"
 
 
@@ -85,9 +89,9 @@ def _is_sent(url: str, message: Message) -> bool:
     def send() -> None:
         to = apprise.Apprise()
         kind = apprise.NotifyType.WARNING if message.urgency == "act" else apprise.NotifyType.INFO
-        done.append(
-            to.add(url) and bool(to.notify(body=message.body or message.title, title=message.title, notify_type=kind))
-        )
+        body = message.body or message.title
+        with suppress(Exception):  # the traceback of a thread has the address, and what is not done is not sent
+            done.append(to.add(url) and bool(to.notify(body=body, title=message.title, notify_type=kind)))
 
     thread = threading.Thread(target=send, name="notice", daemon=True)
     thread.start()

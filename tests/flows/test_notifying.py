@@ -157,6 +157,41 @@ def test_a_check_that_cannot_read_the_lake_has_failed_and_says_of_no_fault_that_
     assert hook.titles == [f"suite synthetic has no data since night {NIGHT}", "`nightbench check` failed"]
 
 
+@pytest.mark.parametrize("error", [None, BudgetError("the budget of 5 USD is spent")])
+def test_a_message_that_fails_in_whatever_way_leaves_the_end_of_its_night_as_it_was(
+    measured: Path, hook: Webhook, monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise ValueError("hunter2 is no port")
+
+    monkeypatch.setattr("flows.notifying.night_event", fail)
+    said, raised = list[str](), list[Exception]()
+
+    def spend() -> None:
+        with notify_of_night(settings_of(measured, hook), "a suite", said.append):
+            if error is not None:
+                raise error
+
+    try:
+        spend()
+    except Exception as why:  # noqa: BLE001 - whatever it is, the next line looks at it
+        raised.append(why)
+
+    assert raised == ([] if error is None else [error])
+    assert said == ["no message of this night was sent: ValueError"]
+
+
+def test_a_good_night_with_an_address_that_python_cannot_parse_is_a_good_night(measured: Path) -> None:
+    said = list[str]()
+    settings = Settings(data=measured, notify_urls=(SecretStr("json://team:pa]ss@127.0.0.1:9/hook"),))
+
+    with notify_of_night(settings, "another suite", said.append) as notice:
+        notice.night = store.read_night(measured, NIGHT)
+
+    assert "was not sent to json://..." in said[0]
+    assert "pa]ss" not in "".join(said)
+
+
 def test_a_night_that_a_person_stops_sends_nothing(tmp_path: Path, hook: Webhook) -> None:
     with pytest.raises(KeyboardInterrupt), notify_of_night(settings_of(tmp_path, hook), "a suite", pytest.fail):
         raise KeyboardInterrupt

@@ -205,6 +205,8 @@ def test_a_book_that_is_damaged_is_an_error_that_names_it(tmp_path: Path) -> Non
         ("json://user:word@hook.example/x", "json://hook.example"),
         ("opsgenie://273b322c-1f6f-11ee-be56-0242ac120002/", "opsgenie://..."),
         ("ntfys://a-secret-topic", "ntfys://..."),
+        ("json://team:pa]ss@127.0.0.1:9/hook", "json://..."),
+        ("//a]secret", "..."),
     ],
 )
 def test_an_address_whose_first_part_may_be_a_key_is_shown_by_its_service(url: str, text: str) -> None:
