@@ -90,8 +90,12 @@ def _is_sent(url: str, message: Message) -> bool:
         to = apprise.Apprise()
         kind = apprise.NotifyType.WARNING if message.urgency == "act" else apprise.NotifyType.INFO
         body = message.body or message.title
+        text = (
+            apprise.NotifyFormat.TEXT
+        )  # else a mail has it as HTML, in which lines and what looks like a tag are lost
         with suppress(Exception):  # the traceback of a thread has the address, and what is not done is not sent
-            done.append(to.add(url) and bool(to.notify(body=body, title=message.title, notify_type=kind)))
+            is_sent = to.add(url) and to.notify(body, title=message.title, notify_type=kind, body_format=text)
+            done.append(bool(is_sent))
 
     thread = threading.Thread(target=send, name="notice", daemon=True)
     thread.start()

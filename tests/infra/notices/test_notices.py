@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from email import message_from_string, policy
 from io import StringIO
 from pathlib import Path
 
@@ -117,6 +118,20 @@ def test_a_message_that_one_address_refuses_is_sent_later_and_not_twice_to_the_o
     assert hook.titles == [STALE.title]
     assert [STALE.title in one for one in mail.mails] == [True]
     assert book.messages() == []
+
+
+def test_a_mail_has_each_line_of_the_text_and_shows_what_looks_like_a_tag(mail: Mailbox) -> None:
+    body = "cat: <node-3>: No such file <img src=http://evil.example/x.png>\nnightbench run --resume N"
+    url = f"mailto://{mail.address}?from=nights@example.com&to=team@example.com"
+
+    send_now(Event("night.failed/N", "act", "night N: failed", body), [url], pytest.fail)
+
+    parts = message_from_string(mail.mails[0], policy=policy.default).walk()
+    plain, html = [str(part.get_content()) for part in parts if part.get_content_maintype() == "text"]
+    assert body in plain.replace("\r\n", "\n")
+    assert "&lt;node-3&gt;" in html
+    assert "<img" not in html
+    assert "<br" in html
 
 
 def test_two_that_send_at_the_same_time_send_each_message_once(tmp_path: Path, hook: Webhook) -> None:
