@@ -19,7 +19,7 @@ from bench.errors import (
 from bench.record import NightRecord
 from bench.trends.judgement import SaidChange
 from bench.wording import counted
-from infra.notices.event import Event
+from infra.notices.event import Event, Urgency
 from infra.settings import Settings
 from infra.storage import store
 from warehouse.lake.database import has_data
@@ -34,6 +34,7 @@ ENDS: Mapping[type[Exception], str] = {
     MachineInUseError: "another night holds the machine",
     NoSpaceError: "the disk is full",
 }
+_URGENCY: Mapping[bool, Urgency] = {True: "act", False: "know"}  # by whether the night is bad
 UNREADABLE = "the warehouse cannot be read"
 _TEXTS = Environment(autoescape=False, undefined=StrictUndefined, trim_blocks=True)  # noqa: S701 - plain text
 BISECT = "nightbench bisect"  # who notes the cause of an event
@@ -64,20 +65,29 @@ def night_event(settings: Settings, what: str, night: NightRecord | None, error:
         or bool(verdicts.keys() - GOOD_VERDICTS)
         or any(change.direction == "worse" for change in changes)
     )
+    why = None if error is None else f"{type(error).__name__}: {error}"
     kind = "night.finished" if error is None else "night.failed"
     results = UNREADABLE if found.unreadable else _in_words(verdicts)
     ended = ", ".join(filter(None, (_end(error), results, *_counted(changes)))) or "nothing was measured"
-    body = _TEXTS.from_string(files("tasks").joinpath("night_notice.txt").read_text("utf-8")).render(
-        error=None if error is None else f"{type(error).__name__}: {error}",
+    body = _body(found, changes, why, night.night if night is not None and error is not None else None)
+    ended = "; ".join((ended, *(cause.partition("\n")[0] for cause in causes.values())))  # traces: in the body
+    link = None if night is None or not verdicts else page_link(settings, night.night)
+    title, urgency = f"{what}, night {name}: {ended}", _URGENCY[is_bad]
+    return Event(f"{kind}/{name}", urgency, title, body, link, reason=why or "")
+
+
+def _body(found: _Found, changes: Sequence[SaidChange], error: str | None, resume: str | None) -> str:
+    """The text of the message; `resume` is a night of which runs may be missing."""
+    template = _TEXTS.from_string(files("tasks").joinpath("night_notice.txt").read_text("utf-8"))
+    text = template.render(
+        error=error,
         unreadable=found.unreadable,
         line=found.line,
         changes=[f"{change.direction}: {change}" for change in changes],
-        causes=[f"event {event_id}: {cause}" for event_id, cause in causes.items()],
-        resume=night.night if night is not None and error is not None else None,
+        causes=[f"event {event_id}: {cause}" for event_id, cause in found.causes.items()],
+        resume=resume,
     )
-    ended = "; ".join((ended, *(cause.partition("\n")[0] for cause in causes.values())))  # traces: in the body
-    link = None if night is None or not verdicts else page_link(settings, night.night)
-    return Event(f"{kind}/{name}", "act" if is_bad else "know", f"{what}, night {name}: {ended}", body.strip(), link)
+    return text.strip()
 
 
 def change_events(settings: Settings, night: str) -> Iterator[Event]:

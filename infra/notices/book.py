@@ -1,7 +1,7 @@
 """The book of events and of messages that are still to be sent: `events.sqlite` in the data folder.
 
-An event is sent once when it begins, again when its title changes, and once when it ends. A message stays in the book
-until its address has taken it, so one that cannot be sent tonight is sent by the next night or check.
+An event is sent once when it begins, again when its title or reason changes, and once when it ends. A message stays in
+the book until its address has taken it, so one that cannot be sent tonight is sent by the next night or check.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS messages (
     number INTEGER PRIMARY KEY, address TEXT NOT NULL, title TEXT NOT NULL, body TEXT NOT NULL, urgency TEXT NOT NULL,
     written_at TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0
 );
-CREATE TABLE IF NOT EXISTS clouds (key TEXT PRIMARY KEY, cloud TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS details (key TEXT PRIMARY KEY, cloud TEXT, reason TEXT NOT NULL);
 """
 
 
@@ -59,7 +59,7 @@ class EventBook:
         self._clock = clock or SystemClock()
 
     def report(self, event: Event) -> bool:
-        """Have something that happened sent, unless an event of this key and title was; returns whether it is new."""
+        """Have something that happened sent, unless it was under this title and reason; returns whether it is new."""
         with self._open() as book:
             return self._report(book, event)
 
@@ -84,7 +84,7 @@ class EventBook:
 
     def clouds_of(self, kinds: Collection[str]) -> dict[str, str | None]:
         """The keys of the events of these kinds that stand, with the cloud of each where it is known."""
-        query = "SELECT key, kind, cloud FROM events LEFT JOIN clouds USING (key) WHERE ended_at IS NULL"
+        query = "SELECT key, kind, cloud FROM events LEFT JOIN details USING (key) WHERE ended_at IS NULL"
         with self._open() as book:
             return {row["key"]: row["cloud"] for row in book.execute(query).fetchall() if row["kind"] in kinds}
 
@@ -138,10 +138,17 @@ class EventBook:
                 yield key, stands["title"]
 
     def _report(self, book: sqlite3.Connection, event: Event) -> bool:
-        if event.cloud is not None:
-            book.execute("INSERT OR REPLACE INTO clouds (key, cloud) VALUES (?, ?)", (event.key, event.cloud))
-        known = book.execute("SELECT title, ended_at FROM events WHERE key = ?", (event.key,)).fetchone()
-        if known is not None and known["title"] == event.title and known["ended_at"] is None:
+        known = book.execute(
+            "SELECT title, coalesce(reason, '') AS reason, ended_at FROM events LEFT JOIN details USING (key) "
+            "WHERE key = ?",
+            (event.key,),
+        ).fetchone()
+        book.execute(
+            "INSERT INTO details (key, cloud, reason) VALUES (?, ?, ?) ON CONFLICT (key) "
+            "DO UPDATE SET cloud = coalesce(excluded.cloud, cloud), reason = excluded.reason",
+            (event.key, event.cloud, event.reason),
+        )
+        if known is not None and tuple(known) == (event.title, event.reason, None):
             return False
         book.execute(
             "INSERT INTO events (key, kind, urgency, title, began_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) "
@@ -166,6 +173,6 @@ class EventBook:
     def _open(self) -> Iterator[sqlite3.Connection]:
         make_folder(self._path.parent)
         with transaction(self._path, REFUSED) as book:
-            if book.execute("SELECT 1 FROM sqlite_master WHERE name = 'clouds'").fetchone() is None:
+            if book.execute("SELECT 1 FROM sqlite_master WHERE name = 'details'").fetchone() is None:
                 book.executescript(_TABLES)
             yield book

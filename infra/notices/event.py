@@ -15,7 +15,8 @@ def storable(text: str) -> str:
 class Event:
     """One thing that happened, or that stands until it ends.
 
-    `key` names it for ever, such as `data.stale/nightly`: while it stands under the same title, it is sent once.
+    `key` names it for ever, such as `data.stale/nightly`: while it stands under the same title and reason, it is sent
+    once.
     """
 
     key: str
@@ -23,11 +24,12 @@ class Event:
     title: str  # one line: what happened, to what
     body: str = ""  # what it means and what to do next
     link: str | None = None
+    reason: str = ""  # what else than the title must be the same for it to be the same event, such as an error
     cloud: str | None = None  # where a machine of this event is billed; it is over once that was searched
 
     def __post_init__(self) -> None:
         """Make its texts storable."""
-        for name in ("key", "title", "body"):
+        for name in ("key", "title", "body", "reason"):
             object.__setattr__(self, name, storable(getattr(self, name)))
 
     @property

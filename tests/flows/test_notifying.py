@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-from bench.errors import BudgetError, UsageError
+from bench.errors import BudgetError, MachineUnfitError, NightbenchError, UnreachableHostError, UsageError
 from flows.cli import app
 from flows.notifying import notify_of_night
 from flows.service.parts import Service
@@ -88,6 +88,28 @@ def test_a_night_that_fails_says_why_and_what_to_do_next_and_calls_no_heartbeat(
     assert "It ended early: BudgetError: the budget of 5 USD is spent" in taken["message"]
     assert f"nightbench run --resume {NIGHT}" in taken["message"]
     assert hook.called == []
+
+
+def test_a_night_that_fails_again_sends_a_message_where_it_failed_otherwise(
+    tmp_path: Path, measured: Path, hook: Webhook
+) -> None:
+    night = store.read_night(measured, NIGHT)
+
+    def fail(error: NightbenchError) -> None:
+        with notify_of_night(settings_of(tmp_path, hook), "a suite", pytest.fail) as notice:
+            notice.night = night
+            raise error
+
+    no_route, no_gpu = UnreachableHostError("no route to 10.0.0.1"), MachineUnfitError("GPU 3 is gone")
+    for error in (no_route, no_route, no_gpu, no_gpu):
+        with pytest.raises(type(error)):
+            fail(error)
+
+    assert len({taken["title"] for taken in hook.taken}) == 1
+    assert [taken["message"].splitlines()[0] for taken in hook.taken] == [
+        "It ended early: UnreachableHostError: no route to 10.0.0.1",
+        "It ended early: MachineUnfitError: GPU 3 is gone",
+    ]
 
 
 def test_a_good_night_calls_the_heartbeat_and_a_refused_call_is_a_warning(measured: Path, hook: Webhook) -> None:
