@@ -14,6 +14,8 @@ from flows.cli import app
 from flows.notifying import notify_of_night
 from flows.service.parts import Service
 from flows.service.status import read_status
+from infra.notices.event import Event
+from infra.notices.tell import tell
 from infra.settings import Settings
 from infra.storage import store
 from tasks.night_notice import night_event
@@ -294,3 +296,18 @@ def test_a_test_message_goes_to_each_address_and_exits_1_where_one_does_not_take
     assert half.exit_code == 1
     assert "1 of 2 addresses took the test message" in half.stdout
     assert hook.titles == ["Nightbench: a test message"]
+
+
+def test_older_messages_count_for_no_address_that_does_not_take_the_test_message(
+    tmp_path: Path, hook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook.status = 500
+    tell(settings_of(tmp_path, hook), Event("night.failed/N", "act", "night N: failed"), lambda _line: None)
+    hook.status = 200
+    monkeypatch.setenv("NIGHTBENCH_NOTIFY_URLS", f"json://{hook.url}/ json://127.0.0.1:9/")
+
+    done = CliRunner().invoke(app, ["--data", str(tmp_path), "check", "--test"])
+
+    assert hook.titles == ["night N: failed", "Nightbench: a test message"]
+    assert "1 of 2 addresses took the test message" in done.stdout
+    assert done.exit_code == 1
