@@ -34,6 +34,7 @@ CREATE TABLE IF NOT EXISTS messages (
     written_at TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS details (key TEXT PRIMARY KEY, cloud TEXT, reason TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS given (key TEXT NOT NULL, address TEXT NOT NULL, PRIMARY KEY (key, address));
 """
 
 
@@ -134,33 +135,37 @@ class EventBook:
             stands = book.execute("SELECT title FROM events WHERE key = ? AND ended_at IS NULL", (key,)).fetchone()
             if stands is not None:
                 book.execute("UPDATE events SET ended_at = ? WHERE key = ?", (self._now(), key))
-                self._write(book, f"over: {stands['title']}", "", "know")
+                self._write(book, f"over: {stands['title']}", "", "know", self._addresses)
                 yield key, stands["title"]
 
     def _report(self, book: sqlite3.Connection, event: Event) -> bool:
         known = book.execute(
-            "SELECT title, coalesce(reason, '') AS reason, ended_at FROM events LEFT JOIN details USING (key) "
-            "WHERE key = ?",
-            (event.key,),
+            "SELECT title, reason, ended_at FROM events LEFT JOIN details USING (key) WHERE key = ?", (event.key,)
         ).fetchone()
-        book.execute(
-            "INSERT INTO details (key, cloud, reason) VALUES (?, ?, ?) ON CONFLICT (key) "
-            "DO UPDATE SET cloud = coalesce(excluded.cloud, cloud), reason = excluded.reason",
-            (event.key, event.cloud, event.reason),
-        )
-        if known is not None and tuple(known) == (event.title, event.reason, None):
+        _keep_details(book, event)
+        if known is not None and known["ended_at"] is None and _is_same(known, event):
+            # An earlier version kept no reason, nor who was given a message: those who have an address now were.
+            self._give(book, event, is_written=known["reason"] is not None)
             return False
+        book.execute("DELETE FROM given WHERE key = ?", (event.key,))
         book.execute(
             "INSERT INTO events (key, kind, urgency, title, began_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) "
             "DO UPDATE SET title = excluded.title, urgency = excluded.urgency, ended_at = NULL, "
             "began_at = CASE WHEN ended_at IS NULL THEN began_at ELSE excluded.began_at END",
             (event.key, event.kind, event.urgency, event.title, self._now()),
         )
-        self._write(book, event.title, event.text, event.urgency)
+        self._give(book, event)
         return True
 
-    def _write(self, book: sqlite3.Connection, title: str, body: str, urgency: str) -> None:
-        for address in self._addresses:
+    def _give(self, book: sqlite3.Connection, event: Event, *, is_written: bool = True) -> None:
+        """Write the message of an event to each address that was given none, such as one that was named later."""
+        rows = book.execute("SELECT address FROM given WHERE key = ?", (event.key,)).fetchall()
+        new = [one for one in self._addresses if one not in {row["address"] for row in rows}]
+        book.executemany("INSERT OR IGNORE INTO given (key, address) VALUES (?, ?)", [(event.key, one) for one in new])
+        self._write(book, event.title, event.text, event.urgency, new if is_written else [])
+
+    def _write(self, book: sqlite3.Connection, title: str, body: str, urgency: str, addresses: Sequence[str]) -> None:
+        for address in addresses:
             book.execute(
                 "INSERT INTO messages (address, title, body, urgency, written_at) VALUES (?, ?, ?, ?, ?)",
                 (address, title, body, urgency, self._now()),
@@ -173,6 +178,18 @@ class EventBook:
     def _open(self) -> Iterator[sqlite3.Connection]:
         make_folder(self._path.parent)
         with transaction(self._path, REFUSED) as book:
-            if book.execute("SELECT 1 FROM sqlite_master WHERE name = 'details'").fetchone() is None:
+            if book.execute("SELECT 1 FROM sqlite_master WHERE name = 'given'").fetchone() is None:
                 book.executescript(_TABLES)
             yield book
+
+
+def _keep_details(book: sqlite3.Connection, event: Event) -> None:
+    book.execute(
+        "INSERT INTO details (key, cloud, reason) VALUES (?, ?, ?) ON CONFLICT (key) "
+        "DO UPDATE SET cloud = coalesce(excluded.cloud, cloud), reason = excluded.reason",
+        (event.key, event.cloud, event.reason),
+    )
+
+
+def _is_same(known: sqlite3.Row, event: Event) -> bool:
+    return (known["title"], known["reason"] or "") == (event.title, event.reason)

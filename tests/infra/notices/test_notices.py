@@ -1,10 +1,11 @@
 """An event is sent once to each address, by real HTTP and SMTP, and stays in the book until it was taken."""
 
 import logging
+import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from email import message_from_string, policy
 from io import StringIO
@@ -52,6 +53,33 @@ def test_an_event_is_sent_once_while_it_stands_and_once_when_it_is_over(tmp_path
     assert hook.taken[0]["message"] == "look at it\nhttp://127.0.0.1/x"
     assert hook.taken[0]["type"] == "warning"
     assert EventBook(tmp_path, urls).standing() == [STALE.title]
+
+
+def test_an_address_that_was_corrected_or_named_later_gets_what_stands_once(tmp_path: Path, hook: Webhook) -> None:
+    mistyped, right = SecretStr("json://127.0.0.1:9/"), SecretStr(f"json://{hook.url}/")
+    leak = leaked("512345678", "500")
+    for urls in ((), (mistyped,), (right,), (right,), (mistyped, right)):
+        settings = Settings(data=tmp_path, notify_urls=urls)
+        tell_standing(settings, ("fault",), [STALE], list[str]().append, is_kept=True)
+        is_new = tell(settings, leak, list[str]().append, is_kept=True)
+        assert is_new == (urls == ())
+
+    assert hook.titles == [STALE.title, leak.title]
+
+
+def test_what_an_earlier_version_sent_is_not_sent_again(tmp_path: Path, hook: Webhook) -> None:
+    urls = [f"json://{hook.url}/"]
+    book = EventBook(tmp_path, urls)
+    book.report(STALE)
+    send_messages(book, urls, pytest.fail)
+    with closing(sqlite3.connect(tmp_path / "events.sqlite")) as file:
+        file.executescript("DROP TABLE given; DROP TABLE details")
+
+    for _again in range(2):
+        assert not book.report(STALE)
+    send_messages(book, urls, pytest.fail)
+
+    assert hook.titles == [STALE.title]
 
 
 def test_events_of_other_kinds_do_not_end_with_these(tmp_path: Path) -> None:
