@@ -16,6 +16,7 @@ import psutil
 from bench.errors import ServerStartError, UsageError
 from infra.processes.environment import child_environment
 from infra.reporting import Say
+from nights.durable import rename
 
 OWN_USER = "postgres"  # of the distribution's package
 ROLE, PORT = "prefect", 5432  # the port only names the socket
@@ -65,23 +66,27 @@ def make(folder: Path, say: Say) -> None:
     if len(os.fsencode(folder)) + len(f"/.s.PGSQL.{PORT}") > SOCKET_MAX:
         raise UsageError(f"{folder} is too long for PostgreSQL's socket: choose a data folder with a shorter path")
     say("making the database of PostgreSQL")
-    shutil.rmtree(folder, ignore_errors=True)  # what an interrupted start left, which initdb refuses
-    folder.mkdir(mode=0o700, parents=True)
+    beside = folder.with_name(f"{folder.name}.unfinished")  # initdb writes PG_VERSION first, and may be killed
+    for left in (folder, beside):
+        shutil.rmtree(left, ignore_errors=True)  # what an interrupted start left, which initdb refuses
+    beside.mkdir(mode=0o700, parents=True)
     if os.geteuid() == 0:
         own = pwd.getpwnam(OWN_USER)
-        os.chown(folder, own.pw_uid, own.pw_gid)
-    made = subprocess.run(
-        [
-            *_as_own_user(),
-            str(program),
-            "-D",
-            str(folder),
-            "-U",
-            ROLE,
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--no-locale",
-        ],
+        os.chown(beside, own.pw_uid, own.pw_gid)
+    made = _run_initdb(program, beside)
+    if made.returncode:
+        shutil.rmtree(beside, ignore_errors=True)
+        why = " ".join(made.stderr.strip().splitlines()[-LAST_LINES:])
+        raise ServerStartError(
+            f"{program} failed in {folder}: {why}; its user must be able to enter each folder of this path"
+        )
+    rename(beside, folder)
+
+
+def _run_initdb(program: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
+    options = ("-D", str(folder), "-U", ROLE, "--auth=trust", "--encoding=UTF8", "--no-locale")
+    return subprocess.run(
+        [*_as_own_user(), str(program), *options],
         env=child_environment(),
         cwd="/",
         capture_output=True,
@@ -89,12 +94,6 @@ def make(folder: Path, say: Say) -> None:
         timeout=MAKE_S,
         check=False,
     )
-    if made.returncode:
-        shutil.rmtree(folder, ignore_errors=True)
-        why = " ".join(made.stderr.strip().splitlines()[-LAST_LINES:])
-        raise ServerStartError(
-            f"{program} failed in {folder}: {why}; its user must be able to enter each folder of this path"
-        )
 
 
 def _program(name: str, folder: Path) -> Path:

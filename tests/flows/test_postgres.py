@@ -102,6 +102,27 @@ def test_a_path_that_is_too_long_for_a_socket_is_refused_before_anything_is_made
     assert not long.exists()
 
 
+def test_a_database_whose_making_was_killed_is_made_again(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, program = folder / "postgres", tmp_path / "initdb"
+    program.write_text('#!/bin/sh\necho 15 > "$2/PG_VERSION"\nexec sleep 60\n')  # what initdb writes first
+    program.chmod(0o755)
+    with monkeypatch.context() as killed:
+        killed.setattr("flows.service.postgres._as_own_user", tuple)
+        killed.setattr("flows.service.postgres._program", lambda _name, _folder: program)
+        killed.setattr("flows.service.postgres.MAKE_S", 0.5)
+        with pytest.raises(subprocess.TimeoutExpired):  # which ends it by SIGKILL
+            postgres.make(made, silent)
+    assert not postgres.is_made(made)
+
+    postgres.make(made, silent)
+
+    assert postgres.is_made(made)
+    assert (made / "global" / "pg_control").exists()
+    assert [path.name for path in folder.iterdir()] == ["postgres"]
+
+
 def test_a_computer_without_postgresql_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("flows.service.postgres.PACKAGES", tmp_path)
