@@ -6,6 +6,7 @@ the book until its address has taken it, so one that cannot be sent tonight is s
 
 import hashlib
 import sqlite3
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ CREATE TABLE IF NOT EXISTS messages (
 );
 CREATE TABLE IF NOT EXISTS details (key TEXT PRIMARY KEY, cloud TEXT, reason TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS given (key TEXT NOT NULL, address TEXT NOT NULL, PRIMARY KEY (key, address));
+CREATE TABLE IF NOT EXISTS taken (number INTEGER NOT NULL, recipient TEXT NOT NULL, PRIMARY KEY (number, recipient));
 """
 
 
@@ -112,23 +114,31 @@ class EventBook:
     def messages(self) -> list[Message]:
         """The messages that are still to be sent to the addresses of today: what needs a person first, then the oldest.
 
-        One that was not taken `REFUSED_TRIES` times is behind the others, since it may be refused for good.
+        One that was not taken `REFUSED_TRIES` times, or by some of its recipients only, is behind the others, since it
+        may be refused for good.
         """
         oldest = (self._clock.now() - KEEP).isoformat()
         with self._open() as book:
             book.execute("DELETE FROM messages WHERE written_at < ?", (oldest,))
+            _drop_taken(book)
+            taken = defaultdict[int, set[str]](set)
+            for number, recipient in book.execute("SELECT number, recipient FROM taken"):
+                taken[number].add(recipient)
             rows = book.execute(
                 "SELECT number, address, title, body, urgency, tries FROM messages "
-                "ORDER BY tries >= ?, urgency <> 'act', number",
+                "ORDER BY tries >= ? OR number IN (SELECT number FROM taken), urgency <> 'act', number",
                 (REFUSED_TRIES,),
-            )
-            return [Message(**dict(row)) for row in rows.fetchall() if row["address"] in self._addresses]
+            ).fetchall()
+        ours = (row for row in rows if row["address"] in self._addresses)
+        return [Message(**dict(row), taken=frozenset(taken[row["number"]])) for row in ours]
 
-    def mark(self, message: Message, *, is_sent: bool) -> None:
-        """Remove a message that was sent, or count a try."""
+    def mark(self, message: Message, *, is_sent: bool, taken: Collection[str] = ()) -> None:
+        """Remove a message that was sent, or count a try, and keep which recipients have taken it."""
         sent, tried = "DELETE FROM messages WHERE number = ?", "UPDATE messages SET tries = tries + 1 WHERE number = ?"
         with self._open() as book:
             book.execute(sent if is_sent else tried, (message.number,))
+            book.executemany("INSERT OR IGNORE INTO taken VALUES (?, ?)", [(message.number, one) for one in taken])
+            _drop_taken(book)
 
     def _end(self, book: sqlite3.Connection, keys: Collection[str]) -> Iterator[tuple[str, str]]:
         for key in keys:
@@ -178,9 +188,14 @@ class EventBook:
     def _open(self) -> Iterator[sqlite3.Connection]:
         make_folder(self._path.parent)
         with transaction(self._path, REFUSED) as book:
-            if book.execute("SELECT 1 FROM sqlite_master WHERE name = 'given'").fetchone() is None:
+            if book.execute("SELECT 1 FROM sqlite_master WHERE name = 'taken'").fetchone() is None:
                 book.executescript(_TABLES)
             yield book
+
+
+def _drop_taken(book: sqlite3.Connection) -> None:
+    """Forget the recipients of messages that are no more: their numbers are used again."""
+    book.execute("DELETE FROM taken WHERE number NOT IN (SELECT number FROM messages)")
 
 
 def _keep_details(book: sqlite3.Connection, event: Event) -> None:

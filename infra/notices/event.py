@@ -53,3 +53,4 @@ class Message:
     body: str
     urgency: Urgency
     tries: int
+    taken: frozenset[str] = frozenset()  # the digests of those of several recipients at the address that have it

@@ -2,9 +2,11 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from types import ModuleType
+from typing import Any
 from urllib.parse import urlsplit
 
 from bench.errors import UsageError
@@ -32,14 +34,16 @@ def _send(book: EventBook, urls: Sequence[str], say: Say) -> int:
     for message in book.messages():
         if message.address in failed:
             continue
-        is_sent = _is_sent(by_digest[message.address], message)
-        book.mark(message, is_sent=is_sent)
-        sent += is_sent
-        if not is_sent:
-            failed.add(message.address)
+        url = by_digest[message.address]
+        done = _deliver(url, message)
+        book.mark(message, is_sent=done.is_sent, taken=done.taken)
+        sent += done.is_sent
+        if not done.is_sent:
+            failed.update([] if done.taken else [message.address])
+            whom = f"some recipients of {shown(url)}" if message.taken or done.taken else shown(url)
             say(
-                f"the message {message.title!r} was not sent to {shown(by_digest[message.address])}: it stays in the "
-                "book, and the next night or `nightbench check` tries again"
+                f"the message {message.title!r} was not sent to {whom}: it stays in the book, and the next night or "
+                "`nightbench check` tries again"
             )
     return sent
 
@@ -47,7 +51,7 @@ def _send(book: EventBook, urls: Sequence[str], say: Say) -> int:
 def send_now(event: Event, urls: Sequence[str], say: Say) -> None:
     """Send an event without the book: what an address does not take is lost."""
     for url in urls:
-        if not _is_sent(url, Message(0, digest(url), event.title, event.text, event.urgency, 0)):
+        if not _deliver(url, Message(0, digest(url), event.title, event.text, event.urgency, 0)).is_sent:
             say(f"the message {event.title!r} was not sent to {shown(url)}, and is not tried again")
 
 
@@ -79,25 +83,58 @@ def _apprise() -> ModuleType:
     log.propagate = False
     if not log.handlers:
         log.addHandler(logging.NullHandler())  # without any, Python prints its warnings
-    return apprise
+    module: ModuleType = apprise
+    return module
 
 
-def _is_sent(url: str, message: Message) -> bool:
-    """Whether apprise sent it in time; a thread that hangs ends with this process."""
-    apprise, done = _apprise(), list[bool]()
+@dataclass(frozen=True)
+class _Delivery:
+    """What became of a message at one address; `taken` has the digests of the recipients that took it now."""
+
+    is_sent: bool
+    taken: tuple[str, ...]
+
+
+def _deliver(url: str, message: Message) -> _Delivery:
+    """Have apprise send it in time to each recipient that has not taken it; a thread that hangs ends with this process.
+
+    Each by itself, since apprise does not say which one of several was refused: the others would get it again.
+    """
+    apprise, tried, taken = _apprise(), list[str](), list[str]()
+    is_over: list[bool] = []
 
     def send() -> None:
-        to = apprise.Apprise()
-        kind = apprise.NotifyType.WARNING if message.urgency == "act" else apprise.NotifyType.INFO
-        body = message.body or message.title
-        text = (
-            apprise.NotifyFormat.TEXT
-        )  # else a mail has it as HTML, in which lines and what looks like a tag are lost
         with suppress(Exception):  # the traceback of a thread has the address, and what is not done is not sent
-            is_sent = to.add(url) and to.notify(body, title=message.title, notify_type=kind, body_format=text)
-            done.append(bool(is_sent))
+            to = apprise.Apprise()
+            is_over.append(to.add(url))
+            for recipient, service in _recipients(to):
+                tried.append(recipient)
+                if recipient not in message.taken and _is_taken(apprise, service, message):
+                    taken.append(recipient)
+            is_over.append(True)
 
     thread = threading.Thread(target=send, name="notice", daemon=True)
     thread.start()
     thread.join(PATIENCE_S)
-    return done == [True]
+    now = tuple(taken)
+    return _Delivery(is_over == [True, True] and {*tried} <= {*message.taken, *now}, now)
+
+
+def _recipients(to: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Each recipient of each service by its digest, with the service that sends to that one alone until the next."""
+    for service in to:
+        targets = getattr(service, "targets", None)
+        # As many requests as targets: else the service itself sends to several at once.
+        if isinstance(targets, list) and len(targets) == len(service) > 1:
+            for target in targets:
+                service.targets = [target]
+                yield digest(repr(target)), service
+        else:
+            yield digest(service.url()), service
+
+
+def _is_taken(apprise: ModuleType, service: object, message: Message) -> bool:
+    kind = apprise.NotifyType.WARNING if message.urgency == "act" else apprise.NotifyType.INFO
+    text = apprise.NotifyFormat.TEXT  # else a mail has it as HTML, in which lines and what looks like a tag are lost
+    body = message.body or message.title
+    return bool(apprise.Apprise(service).notify(body, title=message.title, notify_type=kind, body_format=text))

@@ -70,6 +70,8 @@ class Mailbox:
     def __init__(self) -> None:
         self.mails: list[str] = []
         self.refuses = False
+        self.refused = b""  # a recipient that it does not know
+        self.taken_by: list[str] = []  # the recipient of each mail
         self.address = ""
 
 
@@ -81,12 +83,19 @@ def mailbox() -> Iterator[Mailbox]:
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             self._say("554 not today" if state.refuses else "220 ready")
+            recipient = ""
             for line in self.rfile:
                 verb = re.split(rb"[ :\r]", line.upper())[0]
+                if verb == b"RCPT":
+                    if state.refused and state.refused in line:
+                        self._say("550 no such user")
+                        continue
+                    recipient = line.decode().split("<")[1].split(">")[0]
                 if verb == b"DATA":
                     self._say("354 go ahead")
                     text = b"".join(iter(self.rfile.readline, b".\r\n"))
                     state.mails.append(text.decode())
+                    state.taken_by.append(recipient)
                 self._say("221 bye" if verb == b"QUIT" else "250 ok")
                 if verb == b"QUIT":
                     return

@@ -73,7 +73,7 @@ def test_what_an_earlier_version_sent_is_not_sent_again(tmp_path: Path, hook: We
     book.report(STALE)
     send_messages(book, urls, pytest.fail)
     with closing(sqlite3.connect(tmp_path / "events.sqlite")) as file:
-        file.executescript("DROP TABLE given; DROP TABLE details")
+        file.executescript("DROP TABLE given; DROP TABLE details; DROP TABLE taken")
 
     for _again in range(2):
         assert not book.report(STALE)
@@ -160,6 +160,24 @@ def test_a_mail_has_each_line_of_the_text_and_shows_what_looks_like_a_tag(mail: 
     assert "&lt;node-3&gt;" in html
     assert "<img" not in html
     assert "<br" in html
+
+
+def test_a_recipient_that_is_refused_does_not_have_the_others_get_the_mail_again(tmp_path: Path, mail: Mailbox) -> None:
+    mail.refused = b"left@example.com"
+    urls = [f"mailto://{mail.address}?from=nights@example.com&to=a@example.com,left@example.com,b@example.com"]
+    book, said = EventBook(tmp_path, urls), list[str]()
+    for event in (STALE, Event("night/1", "know", "a second message")):
+        book.report(event)
+    for _ in range(3):
+        send_messages(book, urls, said.append)
+    assert sorted(mail.taken_by) == ["a@example.com"] * 2 + ["b@example.com"] * 2
+    assert "was not sent to some recipients of mailto://127.0.0.1: it stays" in said[0]
+
+    mail.refused = b""
+    assert send_messages(book, urls, pytest.fail) == 2
+
+    assert mail.taken_by[4:] == ["left@example.com"] * 2
+    assert book.messages() == []
 
 
 def test_two_that_send_at_the_same_time_send_each_message_once(tmp_path: Path, hook: Webhook) -> None:
