@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.arguments import examples
+from flows.cli.arguments import examples, read_settings
 from flows.show import console
 
 commands = typer.Typer()
@@ -84,6 +84,7 @@ def demo(
     from warehouse.demo.history import HISTORY, write_history_demo  # noqa: PLC0415
     from warehouse.demo.write import write_demo  # noqa: PLC0415
 
+    read_settings()  # a wrong value is a sentence, and nothing is written
     chosen = history or HISTORY
     if is_simulated or (history is None and not chosen.is_dir()):
         start, questions, what = write_demo(folder.absolute()), SIMULATED, "60 simulated nights"

@@ -108,3 +108,13 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path) -> None:
 
     assert re.search("holds something else: name a folder that is new", str(done.exception))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_wrong_setting_is_a_sentence_and_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTBENCH_S3_PREFIX", "a b")
+
+    done = call("demo", str(tmp_path / "demo"), "--simulated")
+
+    assert isinstance(done.exception, UsageError)
+    assert "NIGHTBENCH_S3_PREFIX: String should match" in str(done.exception)
+    assert not (tmp_path / "demo").exists()
