@@ -5,10 +5,10 @@ and used if it is found. Only then does a new attempt begin, under a new name.
 """
 
 import uuid
-from collections import Counter, deque
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from bench.errors import (
     CloudDeniedError,
@@ -16,7 +16,6 @@ from bench.errors import (
     CloudLimitError,
     CloudRefusedError,
     LeaseError,
-    LedgerError,
     LostReplyError,
     NoCapacityError,
 )
@@ -25,16 +24,24 @@ from infra.clock import Clock
 from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer, time_at
 from infra.leases.activation import ActivationTimeouts, AttemptFailure, wait_until_up
 from infra.leases.create import create, search
-from infra.leases.offers import BILLED_MINUTES_MIN, LeaseRequest, elsewhere, fitting, image_for, why_too_dear
-from infra.leases.release import ReleaseTarget, destroy, release_lease
+from infra.leases.offer_tries import OfferTries
+from infra.leases.offers import (
+    LeaseRequest,
+    elsewhere,
+    fitting,
+    image_for,
+    lacks_capacity,
+    most_usd,
+    why_too_dear,
+)
+from infra.leases.release import ReleaseTarget, destroy
+from infra.leases.undo import undo
 from infra.ledger.lease import Lease
-from infra.ledger.ledger import WITHOUT_MACHINE, Intent, Ledger
+from infra.ledger.ledger import Intent, Ledger
 from infra.reporting import Say, silent
 
-TRIES_PER_OFFER = 2  # in one round, where its machine was created and did not become active
 LOST_MAX = 3  # attempts whose reply was lost and whose machine never appeared
 ROUND_PAUSE_S, ROUND_PAUSE_MAX_S = 30.0, 600.0
-UNDO_PATIENCE_S = 300.0
 
 
 def take_lease(
@@ -49,8 +56,8 @@ def take_lease(
     """Rent the first available machine of the plan, and return its lease once it is active and has an address.
 
     Called again by the same process for the same machine of the night, it continues the lease it began. Raises
-    LeaseError where the cloud does not know the kind, where no offer is affordable or available, and where it refuses;
-    nothing stays rented.
+    LeaseError where the cloud does not know the kind, where no offer is affordable or available, where the machine of
+    each offer failed, and where it refuses; nothing stays rented.
     """
     acquisition = _Acquisition(cloud, ledger, clock, request, night, say)
     begun = [lease for lease in ledger.own_leases(night, request.machine) if lease.cloud == cloud.name]
@@ -60,7 +67,7 @@ def take_lease(
                 return ledger.lease(one.lease_id)
         return acquisition.by_plan()
     except BaseException:
-        acquisition.undo()
+        undo(cloud, ledger, clock, acquisition.lease_id, acquisition.requested_names, say)
         raise
 
 
@@ -78,6 +85,7 @@ class _Acquisition:
     lease_id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     attempt: int = 0
     lost: int = 0
+    tries: OfferTries = field(default_factory=OfferTries)
     failures: list[AttemptFailure] = field(default_factory=list)
     requested_names: list[str] = field(default_factory=list)  # of the machines that were requested
     suggested: tuple[Offer, ...] = ()  # by the cloud, when it last had no capacity
@@ -90,31 +98,39 @@ class _Acquisition:
             if self.one_round():
                 return self.ledger.lease(self.lease_id)
             if self.clock.monotonic() + pause_s > until_s:
-                raise self.exhausted()
+                raise NoCapacityError(self.why_no_machine("available now"))
             self.say(f"{self.cloud.name} has no such machine now; trying again in {pause_s:.0f} s")
             self.clock.sleep(pause_s)
             pause_s = min(2 * pause_s, ROUND_PAUSE_MAX_S)
 
     def one_round(self) -> bool:
-        """Try each offer of the plan once; whether one resulted in a machine."""
-        plan = deque(self.affordable(fitting(self.cloud.offers(), self.cloud.regions(), self.request, self.cloud.name)))
-        tries: Counter[Offer] = Counter()
+        """Try each offer of the plan; whether one resulted in a machine. LeaseError where none is left for later."""
+        offers = self.cloud.offers()
+        planned = self.affordable(fitting(offers, self.cloud.regions(), self.request, self.cloud.name))
+        if self.try_each(deque(planned)):
+            return True
+        if self.tries.are_used_up(planned) and not lacks_capacity(offers, self.request):
+            raise LeaseError(self.why_no_machine("that can be used"))
+        return False
+
+    def try_each(self, plan: deque[Offer]) -> bool:
+        """Try these offers once, and others before an offer again; whether one resulted in a machine."""
+        self.tries.begin_round()
         while plan:
             offer = plan.popleft()
-            if tries[offer] >= TRIES_PER_OFFER or self.is_too_dear(offer):
+            if self.tries.is_over(offer) or self.is_too_dear(offer):
                 continue
             failure = self.try_offer(offer)
             if failure is None:
                 return True
             self.failures.append(failure)
-            if failure.outcome in ("no-capacity", "refused"):
-                tries[offer] = TRIES_PER_OFFER
-                plan.extendleft(reversed([near for near in self.suggested if not tries[near]]))
+            self.tries.count(offer, failure.outcome)
+            if failure.outcome == "no-capacity":
+                plan.extendleft(reversed([near for near in self.suggested if self.tries.is_new(near)]))
             elif failure.outcome == "unanswered":
                 self.lost += 1
                 plan.appendleft(offer)
             else:
-                tries[offer] += 1
                 plan.append(offer)  # the failure may be of this one machine; but other offers come first
         return False
 
@@ -133,18 +149,14 @@ class _Acquisition:
 
     def spent_usd(self) -> float:
         """The most that machines of earlier attempts can have cost, with the cloud's minimum charge."""
-        tries = [one for one in self.ledger.attempts(self.lease_id) if one.rented_at is not None]
-        return sum(
-            one.usd_per_hour * max(_hours(one.rented_at, one.ended_at or self.clock.now()), BILLED_MINUTES_MIN / 60)
-            for one in tries
-        )
+        return most_usd(self.ledger.attempts(self.lease_id), self.clock.now())
 
-    def exhausted(self) -> LeaseError:
-        """The error for a plan that resulted in no machine."""
+    def why_no_machine(self, what: str) -> str:
+        """The message for a plan that resulted in no machine."""
         kinds = " or ".join(dict.fromkeys(choice.kind for choice in self.request.choices))
         last = f"; the last attempt failed: {self.failures[-1].reason}" if self.failures else ""
-        return NoCapacityError(
-            f"{self.cloud.name} has no {kinds} available now, after {self.attempt} attempts{last}; nothing is rented: "
+        return (
+            f"{self.cloud.name} has no {kinds} {what}, after {self.attempt} attempts{last}; nothing is rented: "
             "try again later, or add regions or alternatives to the suite's [machine]"
         )
 
@@ -272,28 +284,3 @@ class _Acquisition:
             self.ledger.end_attempt(self.lease_id, "rented")
         else:
             self.ledger.end_attempt(self.lease_id, failure.outcome, failure.reason, failure.gone_at)
-
-    def undo(self) -> None:
-        """Release whatever a failed or interrupted attempt may have rented; the reaper repeats what fails here."""
-        try:
-            self.undo_by_ledger()
-        except (KeyError, LedgerError):
-            # Without a ledger, or with a new one, the names are still known: each may be a machine.
-            with suppress(LeaseError):
-                targets = [ReleaseTarget(set(), name) for name in self.requested_names]
-                destroy(self.cloud, self.clock, targets, patience_s=UNDO_PATIENCE_S, say=self.say)
-        except LeaseError:
-            return  # the lease stays open for the reaper
-
-    def undo_by_ledger(self) -> None:
-        """Release the lease, or close it where the cloud refused each attempt: then no machine can exist."""
-        lease = self.ledger.lease(self.lease_id)
-        tries = self.ledger.attempts(self.lease_id)
-        if lease.machine_id is None and all(one.outcome in WITHOUT_MACHINE for one in tries):
-            self.ledger.mark_released(self.lease_id)
-        else:
-            release_lease(self.cloud, self.ledger, self.clock, self.lease_id, patience_s=UNDO_PATIENCE_S, say=self.say)
-
-
-def _hours(began: datetime | None, ended: datetime) -> float:
-    return 0.0 if began is None else (ended - began).total_seconds() / 3600

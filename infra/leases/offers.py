@@ -1,6 +1,6 @@
 """The lease request of a night, and the offers that match it in the order in which they are tried."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -10,6 +10,7 @@ from bench.suite.pins import PinnedPrice
 from infra.clouds.cloud import Cloud, Offer, Snapshot
 from infra.leases.nets import Unguarded
 from infra.ledger.lease import Lease
+from infra.ledger.ledger import Attempt
 from infra.ledger.month import NOTHING_KEPT, KeptCosts
 
 BILLED_MINUTES_MIN = 5.0  # the highest minimum charge known for a GPU machine
@@ -142,12 +143,28 @@ def fitting(offers: Sequence[Offer], regions: Sequence[str], request: LeaseReque
     fine = [offer for offer in known if offer.is_available and not why_too_dear(offer, request)]
     return list(dict.fromkeys(
         offer
-        for choice in request.choices
-        for kind in _kinds(choice.kind, request.spot)
-        for region in ((choice.region,) if choice.region else request.regions or (None,))
+        for kind, region in _places(request)
         for offer in fine
         if _is_of(offer, kind) and region in (None, offer.region)
     ))  # fmt: skip
+
+
+def lacks_capacity(offers: Sequence[Offer], request: LeaseRequest) -> bool:
+    """Whether a kind that the cloud offers at an allowed price is not available where a request takes it."""
+    allowed = [offer for offer in offers if not why_too_dear(offer, request)]
+    return any(
+        any(_is_of(offer, kind) for offer in allowed)
+        and not any(_is_of(offer, kind) and offer.is_available and region in (None, offer.region) for offer in allowed)
+        for kind, region in _places(request)
+    )
+
+
+def _places(request: LeaseRequest) -> Iterator[tuple[str, str | None]]:
+    """Each kind and region of a request, in the order in which to try them; no region: any."""
+    for choice in request.choices:
+        for kind in _kinds(choice.kind, request.spot):
+            for region in (choice.region,) if choice.region else request.regions or (None,):
+                yield kind, region
 
 
 def elsewhere(offer: Offer, regions: Sequence[str], request: LeaseRequest) -> tuple[Offer, ...]:
@@ -186,6 +203,15 @@ def why_too_dear(offer: Offer, request: LeaseRequest, spent_usd: float = 0.0) ->
             f"{request.limit} = {request.budget_usd:.2f}: raise it, or shorten machine.lease_minutes"
         )
     return None
+
+
+def most_usd(attempts: Iterable[Attempt], now: datetime) -> float:
+    """The most that the machines of these attempts can have cost until now, with the cloud's minimum charge."""
+    return sum(
+        one.usd_per_hour * max(((one.ended_at or now) - one.rented_at).total_seconds() / 3600, BILLED_MINUTES_MIN / 60)
+        for one in attempts
+        if one.rented_at is not None
+    )
 
 
 def _is_of(offer: Offer, kind: str) -> bool:

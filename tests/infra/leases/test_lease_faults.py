@@ -29,6 +29,7 @@ from infra.leases.offers import Choice, after_spending
 from infra.leases.release import release_lease
 from infra.ledger.ledger import Ledger
 from infra.remote.ssh_keys import fingerprint, keys_of
+from infra.settings import PricedSize
 from tests.emulators.digitalocean.faults import FOR_EVER
 from tests.emulators.virtual_clock import VirtualClock
 from tests.emulators.wire import Wire
@@ -464,6 +465,40 @@ def test_rows_19_to_21_a_machine_that_never_becomes_active_is_released_and_anoth
     assert (rig.billing(), lease.attempt) == ([lease.name], 2)
 
 
+def test_rows_19_to_21_machines_that_never_become_active_are_not_rented_in_every_round(rig: Rig) -> None:
+    rig.emulator.fate(*["errored"] * 20)
+    began = rig.clock.now()
+
+    with pytest.raises(LeaseError, match=f"has no {KIND} that can be used, after 2 attempts; the last attempt failed"):
+        rig.take(patience_s=7200)
+
+    assert (rig.posts(), rig.billing(), rig.ledger.open_leases()) == (2, [], [])
+    assert (rig.clock.now() - began).total_seconds() < 1800
+
+
+def test_rows_19_to_21_a_failed_machine_does_not_end_the_wait_for_another_kind(rig: Rig) -> None:
+    other = "gpu-h100x1-80gb"
+    rig.emulator.sell(other, regions=("atl1",))
+    rig.emulator.capacity[other, "atl1"] = 0
+    rig.emulator.state.at(rig.clock.now_s() + 3600, lambda _at: rig.emulator.capacity.update({(other, "atl1"): 1}))
+    rig.emulator.fate("errored", "errored")
+
+    lease = rig.take(choices=(Choice(KIND), Choice(other)), patience_s=7200)
+
+    assert (lease.kind, rig.outcomes().count("vanished")) == (other, 2)
+
+
+def test_rows_19_to_21_a_kind_that_is_not_listed_now_is_waited_for_after_another_has_failed(rig: Rig) -> None:
+    other = "gpu-h100x1-80gb"
+    rig.emulator.sell(other, regions=())
+    rig.emulator.state.at(rig.clock.now_s() + 3600, lambda _at: rig.emulator.sell(other, regions=("atl1",)))
+    rig.emulator.fate("errored", "errored")
+
+    lease = rig.take(choices=(Choice(KIND), Choice(other)), patience_s=7200)
+
+    assert (lease.kind, rig.outcomes()) == (other, ["vanished", "vanished", "rented"])
+
+
 def test_rows_19_to_21_the_cost_of_a_failed_machine_counts_for_the_lease(rig: Rig) -> None:
     rig.emulator.behaviour.deletes_pending = True
     rig.emulator.fate("stuck")
@@ -751,6 +786,16 @@ def test_a_machine_that_costs_more_than_the_limit_is_released(rig: Rig) -> None:
 
     with pytest.raises(LeaseError, match=r"more than machine\.usd_per_hour_max = 3\.00"):
         rig.take(usd_per_hour_max=3.0)
+
+    assert (rig.posts(), rig.billing(), rig.ledger.open_leases()) == (1, [], [])
+
+
+def test_a_machine_that_costs_more_than_the_limit_is_not_rented_again_while_there_is_time(rig: Rig) -> None:
+    rig.before_post = lambda _name: rig.emulator.sell(KIND, usd_per_hour=3.80)
+    cloud = rig.cloud_with(priced_sizes={KIND: PricedSize(usd_per_hour=2.59, regions=("atl1",))})  # out of date
+
+    with pytest.raises(LeaseError, match=r"more than machine\.usd_per_hour_max = 3\.00"):
+        rig.take(cloud, usd_per_hour_max=3.0, patience_s=7200)
 
     assert (rig.posts(), rig.billing(), rig.ledger.open_leases()) == (1, [], [])
 
