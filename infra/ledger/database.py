@@ -17,6 +17,7 @@ def transaction(path: Path, refused: str) -> Iterator[sqlite3.Connection]:
     try:
         connection = sqlite3.connect(path, timeout=30)
         connection.row_factory = sqlite3.Row
+        connection.text_factory = _decoded
         connection.execute("PRAGMA synchronous = EXTRA")  # syncs the folder too before a write returns
         try:
             with connection:
@@ -25,6 +26,11 @@ def transaction(path: Path, refused: str) -> Iterator[sqlite3.Connection]:
             connection.close()
     except sqlite3.Error as error:
         raise unusable(path, error, refused) from error
+
+
+def _decoded(raw: bytes) -> str:
+    """A text of the file; a byte that is not UTF-8 is replaced, since it would keep every other row from being read."""
+    return raw.decode(errors="replace")
 
 
 def unusable(path: Path, error: Exception, refused: str) -> LedgerError:

@@ -3,6 +3,7 @@
 import os
 import socket
 import sqlite3
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -215,7 +216,9 @@ class Ledger:
         """A row as a value; columns that a newer version has added are ignored."""
         known = {field.name for field in fields(kind)}
         try:
-            return kind(**{name: value for name, value in values_of(row).items() if name in known})
+            values = {name: value for name, value in values_of(row).items() if name in known}
+            _require_no_blob(values)
+            return kind(**values)
         except (TypeError, ValueError) as error:
             raise LedgerError(
                 f"lease {row['lease_id']} in {self._path} cannot be read ({error}): a newer version of Nightbench may "
@@ -251,3 +254,11 @@ class Ledger:
                 (lease_id, lease_id),
             ).fetchall()
         return [self._as(Attempt, row) for row in rows]
+
+
+def _require_no_blob(values: Mapping[str, object]) -> None:
+    """Raise TypeError where a value is a BLOB: no column of ours has one, so the file is damaged there."""
+    blobs = [name for name, value in values.items() if isinstance(value, bytes)]
+    if blobs:
+        msg = f"{blobs[0]} is a BLOB"
+        raise TypeError(msg)

@@ -46,6 +46,23 @@ def test_who_finds_a_corrupt_ledger_keeps_the_one_that_another_process_put_in_it
     assert list(corrupt.parent.glob("*.broken-*")) == []
 
 
+def test_a_flipped_bit_in_a_text_loses_no_lease(tmp_path: Path) -> None:
+    path, said = tmp_path / "ledger.sqlite", list[str]()
+    for lease_id in ("damaged", "whole"):
+        _intend(Ledger(path), lease_id)
+    raw = bytearray(path.read_bytes())
+    raw[raw.find(b"damaged2026-03-01") + len("damaged")] ^= 0x80
+    path.write_bytes(raw)
+
+    found = open_ledger(path, SystemClock(), said.append)
+
+    assert {lease.lease_id: lease.night for lease in found.leases()} == {
+        "damaged": "\ufffd026-03-01",
+        "whole": "2026-03-01",
+    }
+    assert said == []
+
+
 def test_of_many_who_find_a_corrupt_ledger_at_once_none_loses_a_lease(corrupt: Path) -> None:
     waiting, start = os.pipe()
 
