@@ -204,7 +204,6 @@ class _Deadline:
 
 @dataclass(frozen=True)
 class _Lease:
-    state: str
     expires_at: datetime
     lasts_s: float | None
     attempt: int
@@ -212,8 +211,15 @@ class _Lease:
 
 def _read(watched: WatchedLease) -> _Lease | None:
     """The lease in the ledger, None where it cannot be read there."""
-    row = _first(watched, "SELECT state, expires_at, lasts_s, attempt FROM leases WHERE lease_id = ?")
-    return None if row is None else _Lease(row[0], datetime.fromisoformat(row[1]), *row[2:])
+    row = _first(watched, "SELECT expires_at, lasts_s, attempt FROM leases WHERE lease_id = ?")
+    if row is None:
+        return None
+    expires_at, lasts_s, attempt = row
+    try:
+        lease = _Lease(datetime.fromisoformat(expires_at), None if lasts_s is None else float(lasts_s), int(attempt))
+    except (OverflowError, TypeError, ValueError):
+        return None
+    return None if lease.expires_at.tzinfo is None else lease
 
 
 def _first(watched: WatchedLease, question: str) -> Any:
@@ -227,9 +233,9 @@ def _first(watched: WatchedLease, question: str) -> Any:
 
 def is_released(watched: WatchedLease) -> bool:
     """Whether the ledger shows the lease as released; a ledger that replaced a lost one has only the release."""
-    lease = _read(watched)
-    if lease is not None:
-        return lease.state == "released"
+    row = _first(watched, "SELECT state FROM leases WHERE lease_id = ?")
+    if row is not None:
+        return bool(row[0] == "released")
     question = "SELECT 1 FROM releases WHERE lease_id = ?"
     return _first(watched, question) is not None
 

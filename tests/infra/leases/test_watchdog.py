@@ -207,6 +207,15 @@ def test_a_watchdog_that_gives_up_sends_its_alarm_though_the_ledger_is_corrupt(
     assert hook.titles == ["the watchdog of one gave up after 7 days: STILL BILLED"]
 
 
+CHANGES = {
+    "empty": "DELETE FROM leases",
+    "a date that is none": "UPDATE leases SET expires_at = 'r026-11-21T02:00:00+00:00'",
+    "a date without a time zone": "UPDATE leases SET expires_at = '2026-11-21'",
+    "a date as a BLOB": "UPDATE leases SET expires_at = CAST(expires_at AS BLOB)",
+    "a length that is none": "UPDATE leases SET expires_at = '2026-11-21T02:00:00+00:00', lasts_s = 'x'",
+}
+
+
 def lose(ledger_file: Path, loss: str) -> None:
     if loss == "missing":
         ledger_file.unlink()
@@ -214,11 +223,11 @@ def lose(ledger_file: Path, loss: str) -> None:
         ledger_file.write_bytes(b"no database" * 1000)
     else:
         with closing(sqlite3.connect(ledger_file)) as connection, connection:
-            connection.execute("DELETE FROM leases")
+            connection.execute(CHANGES[loss])
 
 
-@pytest.mark.parametrize("loss", ["missing", "garbage", "empty"])
-def test_a_lost_ledger_does_not_move_the_deadline(case: Case, loss: str) -> None:
+@pytest.mark.parametrize("loss", ["missing", "garbage", *CHANGES])
+def test_a_ledger_that_is_lost_or_damaged_does_not_move_the_deadline(case: Case, loss: str) -> None:
     class Losing(SteppedMidway):
         def sleep(self, seconds: float) -> None:
             if self.monotonic() == 2 * LOOK_EVERY_S:
@@ -228,6 +237,15 @@ def test_a_lost_ledger_does_not_move_the_deadline(case: Case, loss: str) -> None
     case.watch(Losing(case.clock, 0, at_sleep=0))
 
     assert LEASE_S + GRACE_S <= case.released_s[0] <= LEASE_S + GRACE_S + LOOK_EVERY_S
+
+
+def test_the_release_of_a_lease_with_an_unreadable_deadline_ends_its_watchdog(case: Case) -> None:
+    lose(case.ledger.path, "a date that is none")
+    case.ledger.mark_released("one")
+
+    case.watch()
+
+    assert (case.released_s, case.said) == ([], [])
 
 
 def test_a_further_attempt_moves_the_deadline(case: Case) -> None:
