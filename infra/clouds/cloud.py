@@ -81,6 +81,14 @@ class Leftover:
     used_at: datetime | None = None  # when a volume was last attached, or else created
 
 
+class MisnamedMachineError(CloudError):
+    """A machine was rented and the cloud shows it under another name, by which it could not be found again."""
+
+    def __init__(self, message: str, machine_id: str) -> None:
+        super().__init__(message)
+        self.machine_id = machine_id
+
+
 class Cloud(Protocol):
     """Rents machines and releases them.
 
@@ -119,7 +127,8 @@ class Cloud(Protocol):
         """Request one machine of this name, once.
 
         Raises NoCapacityError, CloudLimitError or CloudRefusedError where nothing was rented, NotAskedError where the
-        call never arrived, and LostReplyError where it is unknown whether a machine was rented.
+        call never arrived, LostReplyError where it is unknown whether a machine was rented, and MisnamedMachineError
+        where one was rented that has another name; `release` and `find_by_id` of the same object take its id.
         """
         ...
 

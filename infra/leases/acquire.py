@@ -9,6 +9,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import NoReturn
 
 from bench.errors import (
     CloudDeniedError,
@@ -21,19 +22,11 @@ from bench.errors import (
 )
 from bench.machine.names import MachineName
 from infra.clock import Clock
-from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, Offer, time_at
+from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, MisnamedMachineError, Offer, time_at
 from infra.leases.activation import ActivationTimeouts, AttemptFailure, wait_until_up
 from infra.leases.create import create, search
 from infra.leases.offer_tries import OfferTries
-from infra.leases.offers import (
-    LeaseRequest,
-    elsewhere,
-    fitting,
-    image_for,
-    lacks_capacity,
-    most_usd,
-    why_too_dear,
-)
+from infra.leases.offers import LeaseRequest, elsewhere, fitting, image_for, lacks_capacity, most_usd, why_too_dear
 from infra.leases.release import ReleaseTarget, destroy
 from infra.leases.undo import undo
 from infra.ledger.lease import Lease
@@ -215,7 +208,19 @@ class _Acquisition:
         except (CloudDeniedError, CloudRefusedError) as error:
             self.ledger.end_attempt(self.lease_id, "refused", str(error))
             raise
+        except MisnamedMachineError as error:
+            self.give_back(error)
         return self.hold_and_wait(found, order.offer)
+
+    def give_back(self, error: MisnamedMachineError) -> NoReturn:
+        """Release a machine that could not be found again, and raise why; the lease stays open while it exists."""
+        self.ledger.hold(self.lease_id, error.machine_id)
+        try:
+            self.delete_unwanted([ReleaseTarget({error.machine_id}, None)])
+        except LeaseError as left:
+            raise LeaseError(f"{error}; {left}") from left
+        self.ledger.end_attempt(self.lease_id, "refused", str(error))
+        raise CloudRefusedError(f"{error}; it is released") from error
 
     def our_machines(self) -> str:
         """Which of the account's machines are ours, as a sentence."""
@@ -263,7 +268,9 @@ class _Acquisition:
         """Delete machines that are not needed; raises LeaseError where one stays."""
         left = destroy(self.cloud, self.clock, targets, patience_s=self.request.minutes * 60, say=self.say)
         if left:
-            raise LeaseError(f"{left[0]} could not be released ({left[0].trouble}): run nightbench reap")
+            raise LeaseError(
+                f"{left[0]} could not be released and is still billed: {left[0].trouble}; run nightbench reap"
+            )
 
     def take_up(self, lease: Lease) -> bool:
         """Continue a lease that this process began: find its machine, or end the attempt; whether it is active now."""

@@ -1,7 +1,7 @@
 """A cloud behind four scripts. A machine's name travels through them: `rent` gets it and `list` returns it.
 
 A script may fail, hang or print anything: whatever it printed, a machine counts as rented or gone by `list` alone, and
-`release` gets only ids that `list` has just shown under a name of ours.
+`release` gets only ids that `list` has just shown under a name of ours, or under the wrong name that a new machine had.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ from bench.errors import (
 )
 from bench.machine.names import PREFIX, MachineName, is_alike
 from infra.clock import Clock
-from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, Offer
+from infra.clouds.cloud import CloudMachine, Leftover, MachineOrder, MisnamedMachineError, Offer
 from infra.clouds.command.replies import Listing, Offers, Rented, machines_of, offers_of, parse, shorten
 from infra.clouds.command.scripts import Scripts
 from infra.remote.ssh_keys import LeaseKeys, keys_of
@@ -56,6 +56,7 @@ class CommandCloud:
         self._setup = setup
         self._listed: tuple[Listing, float] | None = None  # and when, on the monotonic clock
         self._has_changed = False  # since then, by a script that we ran
+        self._misnamed: dict[str, tuple[str, str]] = {}  # by id: the name that `list` shows, and the one that we gave
 
     def now(self) -> datetime:
         """The time that `list` last stated, and what has passed since; else this computer's time."""
@@ -144,24 +145,33 @@ class CommandCloud:
         }
 
     def _require_name(self, rented: CloudMachine) -> None:
-        """Raise CloudRefusedError where `list` shows a new machine under another name: it could not be found again."""
+        """Raise MisnamedMachineError where `list` shows a new machine under another name."""
         listed = [rented]
         with suppress(CloudError):  # a denial too: the machine is rented, and an error would say that it is not
             listed = self._machines()
         shown = next((one for one in listed if one.machine_id == rented.machine_id), rented)
         if shown.name.lower() == rented.name.lower():
             return
-        with suppress(CloudError):
-            self._change("release", {"id": rented.machine_id, "name": rented.name})
-        raise CloudRefusedError(
+        self._misnamed[rented.machine_id] = shown.name, rented.name
+        raise MisnamedMachineError(
             f"{self._scripts.path('list')} shows the new machine {rented.machine_id} under the name "
-            f"{shorten(shown.name)!r} and not {rented.name!r}, so Nightbench could not find it again and ran `release` "
-            "for it: check that it is gone, and let `list` print the whole name"
+            f"{shorten(shown.name)!r} and not {rented.name!r}, so Nightbench could not find it again: let `list` print "
+            "the whole name",
+            rented.machine_id,
         )
 
+    def _given_name(self, found: CloudMachine) -> str | None:
+        """The name that a listed machine got from Nightbench; None where it got none."""
+        shown, given = self._misnamed.get(found.machine_id, (None, None))
+        if found.name == shown:
+            return given
+        return None if MachineName.parse(found.name, self.prefix) is None else found.name
+
     def find_by_id(self, machine_id: str) -> CloudMachine | None:
-        """The machine of this id, if its name is one of ours."""
-        return next((found for found in self.find_ours() if found.machine_id == machine_id), None)
+        """The machine of this id, if its name is one of ours, or `rent` has just returned it."""
+        found = next((one for one in self._machines() if one.machine_id == machine_id), None)
+        is_ours = found and (machine_id in self._misnamed or is_alike(found.name, (), self.prefix))
+        return found if is_ours else None
 
     def find(self, name: str) -> list[CloudMachine]:
         """Every machine of this name; lowest id first."""
@@ -179,13 +189,14 @@ class CommandCloud:
         found = next((one for one in self._machines() if one.machine_id == machine_id), None)
         if found is None:
             return
-        if MachineName.parse(found.name, self.prefix) is None:
+        name = self._given_name(found)
+        if name is None:
             raise CloudError(
                 f"{self._scripts.path('list')} shows machine {machine_id} under the name {shorten(found.name)!r}, "
                 "which Nightbench did not give, so it is not released: let `list` print the name that `rent` got, or "
                 "release the machine yourself if it is yours"
             )
-        self._change("release", {"id": machine_id, "name": found.name})
+        self._change("release", {"id": machine_id, "name": name})
 
     def leftovers(self) -> list[Leftover]:
         """None: only machines are created."""

@@ -165,6 +165,42 @@ def test_a_machine_that_the_list_shows_under_a_cut_name_is_released_at_once(
     account.must_be_clean()
 
 
+def test_the_release_of_a_machine_under_a_cut_name_is_repeated_until_it_is_gone(
+    cloud: CommandCloud, account: Account, ledger: Ledger, clock: VirtualClock
+) -> None:
+    cut_names(account)
+    refuse_releases(account, times=2)
+
+    with pytest.raises(CloudError, match=r"let `list` print the whole name"):
+        take(cloud, ledger, clock)
+
+    account.must_be_clean()
+    assert ledger.open_leases() == []
+
+
+def test_the_lease_of_a_machine_under_a_cut_name_that_cannot_be_released_stays_open(
+    cloud: CommandCloud, account: Account, ledger: Ledger, clock: VirtualClock
+) -> None:
+    cut_names(account)
+    refuse_releases(account, times=10**6)
+
+    with pytest.raises(
+        LeaseError, match=r"whole name; machine \d+ could not be released and is still billed: .* is busy"
+    ):
+        take(cloud, ledger, clock)
+
+    (machine,) = [one for one in account.state()["machines"] if one["name"] in account.billed()]
+    assert [lease.machine_id for lease in ledger.open_leases()] == [str(machine["id"])]
+
+
+def refuse_releases(account: Account, times: int) -> None:
+    """Let the first calls of `release` fail, as those of a cloud whose machine is still being created."""
+    release, calls = account.scripts / "release", account.scripts / "calls"
+    release.rename(account.scripts / "frees")
+    refused = f"echo x >> {calls}; [ $(wc -l < {calls}) -gt {times} ] || {{ echo 'it is busy' >&2; exit 1; }}"
+    write_script(release, f"{refused}\nexec {account.scripts / 'frees'}")
+
+
 def cut_names(account: Account) -> None:
     """Let `list` print eight characters of each name, as squeue does by default."""
     (account.scripts / "list").rename(account.scripts / "whole")
