@@ -26,11 +26,20 @@ from infra.clouds.cloud import Cloud, CloudMachine, MachineOrder, MisnamedMachin
 from infra.leases.activation import ActivationTimeouts, AttemptFailure, wait_until_up
 from infra.leases.create import create, search
 from infra.leases.offer_tries import OfferTries
-from infra.leases.offers import LeaseRequest, elsewhere, fitting, image_for, lacks_capacity, most_usd, why_too_dear
+from infra.leases.offers import (
+    LeaseRequest,
+    elsewhere,
+    fitting,
+    image_for,
+    intent_of,
+    lacks_capacity,
+    most_usd,
+    why_too_dear,
+)
 from infra.leases.release import ReleaseTarget, destroy
 from infra.leases.undo import undo
 from infra.ledger.lease import Lease
-from infra.ledger.ledger import Intent, Ledger
+from infra.ledger.ledger import Ledger
 from infra.reporting import Say, silent
 
 LOST_MAX = 3  # attempts whose reply was lost and whose machine never appeared
@@ -161,35 +170,15 @@ class _Acquisition:
         expires_at = cloud_now + timedelta(minutes=self.request.minutes)
         ahead_s = (cloud_now - self.clock.now()).total_seconds()
         name = MachineName(self.lease_id, self.attempt, expires_at, self.cloud.prefix)
-        intent = replace(
-            self.intent(offer, name), account=account, cloud_ahead_s=ahead_s, lasts_s=self.request.minutes * 60
-        )
-        self.ledger.intend(self.lease_id, intent)
+        intent = replace(intent_of(self.request, offer, expires_at), night=self.night, cloud=self.cloud.name)
+        named = replace(intent, name=str(name), attempt=self.attempt, account=account, cloud_ahead_s=ahead_s)
+        self.ledger.intend(self.lease_id, named)
         self.requested_names.append(str(name))
         failure = self.create_and_wait(MachineOrder(name, offer, image_for(offer, self.request), self.night))
         self.end_attempt(failure)
         if failure is not None:
             self.say(f"attempt {self.attempt}, {offer.kind} in {offer.region}: {failure.reason}")
         return failure
-
-    def intent(self, offer: Offer, name: MachineName) -> Intent:
-        """What is written to the ledger before the call."""
-        return Intent(
-            night=self.night,
-            cloud=self.cloud.name,
-            usd_per_hour=offer.usd_per_hour,
-            expires_at=name.expires_at or self.clock.now(),
-            name=str(name),
-            attempt=name.attempt,
-            kind=offer.kind,
-            region=offer.region,
-            is_spot=offer.is_spot,
-            budget_usd=self.request.budget_usd,
-            image=image_for(offer, self.request),
-            machine=self.request.machine,
-            month_usd_max=self.request.month_usd_max,
-            kept=self.request.kept,
-        )
 
     def create_and_wait(self, order: MachineOrder) -> AttemptFailure | None:
         """Request the machine, record it, and wait until it is active."""
@@ -233,10 +222,13 @@ class _Acquisition:
     def hold_and_wait(self, found: CloudMachine, offer: Offer) -> AttemptFailure | None:
         """Record a machine and wait until it is active; one that fails, or costs too much, is released."""
         # Of the offered price and the machine's price, the higher one counts.
-        offer = replace(offer, usd_per_hour=max(offer.usd_per_hour, found.usd_per_hour or 0.0))
-        self.ledger.hold(self.lease_id, found.machine_id, offer.usd_per_hour)
+        paid = replace(offer, usd_per_hour=max(offer.usd_per_hour, found.usd_per_hour or 0.0))
+        self.ledger.hold(self.lease_id, found.machine_id, paid.usd_per_hour)
         found = self.delete_duplicates(found)
-        too_dear = why_too_dear(offer, self.request)
+        too_dear = why_too_dear(paid, self.request)
+        if too_dear is None and paid != offer:
+            why = self.ledger.why_over_month(self.lease_id, intent_of(self.request, paid, self.clock.now()))
+            too_dear = why and f"{paid.kind} costs {paid.usd_per_hour:.2f} USD/h: {why}"
         up = (
             AttemptFailure("refused", too_dear)
             if too_dear

@@ -10,7 +10,7 @@ from bench.suite.pins import PinnedPrice
 from infra.clouds.cloud import Cloud, Offer, Snapshot
 from infra.leases.nets import Unguarded
 from infra.ledger.lease import Lease
-from infra.ledger.ledger import Attempt
+from infra.ledger.ledger import Attempt, Intent
 from infra.ledger.month import NOTHING_KEPT, KeptCosts
 
 BILLED_MINUTES_MIN = 5.0  # the highest minimum charge known for a GPU machine
@@ -123,6 +123,25 @@ def image_for(offer: Offer, request: LeaseRequest) -> str | None:
     if golden is not None and offer.region in golden.regions and vendor in {None, offer.gpu_vendor}:
         return golden.snapshot_id
     return request.image
+
+
+def intent_of(request: LeaseRequest, offer: Offer, expires_at: datetime) -> Intent:
+    """What the ledger has of a machine of this offer before it is requested, without its night, cloud and name."""
+    return Intent(
+        night="",
+        cloud="",
+        usd_per_hour=offer.usd_per_hour,
+        expires_at=expires_at,
+        kind=offer.kind,
+        region=offer.region,
+        is_spot=offer.is_spot,
+        budget_usd=request.budget_usd,
+        image=image_for(offer, request),
+        machine=request.machine,
+        lasts_s=request.minutes * 60,
+        month_usd_max=request.month_usd_max,
+        kept=request.kept,
+    )
 
 
 def fitting(offers: Sequence[Offer], regions: Sequence[str], request: LeaseRequest, where: str) -> list[Offer]:

@@ -12,12 +12,12 @@ from typing import TypeVar
 
 import psutil
 
-from bench.errors import LedgerError
+from bench.errors import BudgetError, LedgerError
 from bench.record import AttemptOutcome
 from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction, unusable
 from infra.ledger.lease import Lease
-from infra.ledger.month import NOTHING_KEPT, KeptCosts, month_spending, require_month
+from infra.ledger.month import NOTHING_KEPT, KeptCosts, month_spending
 from infra.ledger.schema import (
     BEGIN_ATTEMPT,
     HOLD_ATTEMPT,
@@ -123,21 +123,28 @@ class Ledger:
         owner = {"host": socket.gethostname(), "pid": pid, "began": began, "start": own_start()}
         with self._open() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            self._require_month(connection, lease_id, intent)
+            why = self._why_over_month(connection, lease_id, intent)
+            if why is not None:
+                raise BudgetError(f"nothing is rented: {why}")
             connection.execute(INTEND, {**values, **owner})
             connection.execute(BEGIN_ATTEMPT, values)
 
-    def _require_month(self, connection: sqlite3.Connection, lease_id: str, intent: Intent) -> None:
-        """Raise BudgetError where this intent would exceed the month's limit, LedgerError for an unreadable lease."""
+    def why_over_month(self, lease_id: str, intent: Intent) -> str | None:
+        """Why a machine of this lease that was created at this price exceeds the month's limit; None where it fits."""
+        with self._open() as connection:
+            return self._why_over_month(connection, lease_id, intent)
+
+    def _why_over_month(self, connection: sqlite3.Connection, lease_id: str, intent: Intent) -> str | None:
+        """Why this intent would exceed the month's limit, as a sentence; LedgerError for an unreadable lease."""
         if intent.month_usd_max is None or not intent.usd_per_hour:
-            return
+            return None
         now = self._clock.now()
         lasts_s = (intent.expires_at - now).total_seconds() if intent.lasts_s is None else intent.lasts_s
         rows = connection.execute("SELECT * FROM leases WHERE lease_id <> ?", (lease_id,)).fetchall()
         earlier = connection.execute("SELECT earlier_usd FROM leases WHERE lease_id = ?", (lease_id,)).fetchone()
         usd = intent.usd_per_hour * lasts_s / 3600 + (earlier["earlier_usd"] if earlier else 0.0)
         leases = [self._as(Lease, row) for row in rows]
-        require_month(month_spending(leases, now, intent.month_usd_max, intent.kept), usd)
+        return month_spending(leases, now, intent.month_usd_max, intent.kept).why_exceeded(usd)
 
     def hold(self, lease_id: str, machine_id: str, usd_per_hour: float | None = None) -> None:
         """Record the machine that the cloud created, and its price where it differs from the offer."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bench.errors import BudgetError
 from infra.ledger.lease import Lease
 
 LIMIT = "NIGHTBENCH_MONTH_USD_MAX"
@@ -69,13 +68,6 @@ def month_spending(
     spent = sum(one.usd(now) for one in of_month)
     reserved = sum(max(0.0, _usd_at_expiry(one) - one.usd(now)) for one in of_month if one.state != "released")
     return MonthSpending(f"{now:%Y-%m}", spent, reserved, limit_usd, kept)
-
-
-def require_month(spending: MonthSpending, usd: float) -> None:
-    """Raise BudgetError where a further lease that may cost this much exceeds the month's limit."""
-    why = spending.why_exceeded(usd)
-    if why is not None:
-        raise BudgetError(f"nothing is rented: {why}")
 
 
 def _usd_at_expiry(lease: Lease) -> float:

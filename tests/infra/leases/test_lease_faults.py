@@ -790,6 +790,21 @@ def test_a_machine_that_costs_more_than_the_limit_is_released(rig: Rig) -> None:
     assert (rig.posts(), rig.billing(), rig.ledger.open_leases()) == (1, [], [])
 
 
+def test_a_machine_whose_price_exceeds_the_months_limit_is_released(rig: Rig) -> None:
+    rig.before_post = lambda _name: rig.emulator.sell(KIND, usd_per_hour=3.80)
+
+    with pytest.raises(LeaseError, match=r"costs 3\.80 USD/h: .* may cost 3\.80 USD: .*MONTH_USD_MAX = 3\.00"):
+        rig.take(month_usd_max=3.0)
+
+    assert (rig.posts(), rig.billing(), rig.ledger.open_leases()) == (1, [], [])
+
+
+def test_a_machine_that_costs_more_than_its_offer_is_kept_within_the_months_limit(rig: Rig) -> None:
+    rig.before_post = lambda _name: rig.emulator.sell(KIND, usd_per_hour=3.80)
+
+    assert rig.take(month_usd_max=4.0).usd_per_hour == 3.80
+
+
 def test_a_machine_that_costs_more_than_the_limit_is_not_rented_again_while_there_is_time(rig: Rig) -> None:
     rig.before_post = lambda _name: rig.emulator.sell(KIND, usd_per_hour=3.80)
     cloud = rig.cloud_with(priced_sizes={KIND: PricedSize(usd_per_hour=2.59, regions=("atl1",))})  # out of date
