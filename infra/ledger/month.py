@@ -1,8 +1,8 @@
 """What leases, and what is kept between nights, cost in a calendar month (UTC), and the limit for a further lease.
 
-A lease counts in the month in which its machine was requested. While it is open, the rest of its time is reserved: so
-two nights that rent at the same time cannot exceed the limit together. What is kept, such as a volume or an
-image, counts to the end of the month: it is billed until a person deletes it.
+A lease counts in the month in which its machine was last requested. While it is open, the rest of its time is
+reserved: so two nights that rent at the same time cannot exceed the limit together. What is kept, such as a volume or
+an image, counts to the end of the month: it is billed until a person deletes it.
 """
 
 from collections.abc import Iterable

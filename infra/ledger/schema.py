@@ -66,9 +66,9 @@ VALUES (:lease_id, :night, :cloud, :account, :name, :attempt, :kind, :region, :i
   :cloud_ahead_s, :lasts_s)
 ON CONFLICT (lease_id) DO UPDATE SET name = excluded.name, attempt = excluded.attempt, kind = excluded.kind,
   region = excluded.region, is_spot = excluded.is_spot, state = 'intended', usd_per_hour = excluded.usd_per_hour,
-  image = excluded.image, heartbeat_at = excluded.heartbeat_at, expires_at = excluded.expires_at,
-  cloud_ahead_s = excluded.cloud_ahead_s, lasts_s = excluded.lasts_s, account = coalesce(excluded.account, account),
-  machine_id = NULL, address = NULL, rented_at = NULL, released_at = NULL
+  image = excluded.image, heartbeat_at = excluded.heartbeat_at, intended_at = excluded.intended_at,
+  expires_at = excluded.expires_at, cloud_ahead_s = excluded.cloud_ahead_s, lasts_s = excluded.lasts_s,
+  account = coalesce(excluded.account, account), machine_id = NULL, address = NULL, rented_at = NULL, released_at = NULL
 """
 BEGIN_ATTEMPT = """
 INSERT INTO attempts (lease_id, attempt, name, kind, region, is_spot, usd_per_hour, began_at)

@@ -93,6 +93,29 @@ def test_a_further_attempt_of_a_lease_counts_once_with_what_the_earlier_one_cost
     ledger.intend("a", replace(intent(clock, month_usd_max=9.0), attempt=2))
 
 
+def test_a_lease_that_waited_for_capacity_reserves_the_time_from_its_last_request_on(
+    ledger: Ledger, clock: VirtualClock
+) -> None:
+    ledger.intend("a", intent(clock))
+    ledger.end_attempt("a", "no-capacity", "sold out")
+    clock.sleep(10 * 3600)
+    ledger.intend("a", replace(intent(clock), attempt=2))
+
+    spending = month_spending(ledger.leases(), clock.now(), 10.0)
+
+    assert spending.reserved_usd == pytest.approx(6.0)
+
+
+def test_a_lease_that_waited_for_capacity_into_the_next_month_counts_there(ledger: Ledger, clock: VirtualClock) -> None:
+    ledger.intend("a", intent(clock))
+    ledger.end_attempt("a", "no-capacity", "sold out")
+    clock.sleep(11 * 24 * 3600)
+    ledger.intend("a", replace(intent(clock), attempt=2))
+
+    with pytest.raises(BudgetError, match=r"up to 6\.00 USD are reserved"):
+        ledger.intend("b", intent(clock))
+
+
 def test_a_machine_without_a_price_and_a_month_without_a_limit_are_never_refused(
     ledger: Ledger, clock: VirtualClock
 ) -> None:
