@@ -71,6 +71,8 @@ def release_one(
     except KeyError:
         return _release_unrecorded(ledger_file, clouds, lease_id, say)
     if lease.cloud not in clouds:
+        if lease.state == "released":  # as of a host of your own, which is listed only while it is held
+            return [lease.machine_id or lease_id]
         raise LeaseError(
             f"no token is set for {lease.cloud!r}, the cloud of lease {lease_id}: set it, or the folder of its scripts "
             "(docs/reference/settings.md)"

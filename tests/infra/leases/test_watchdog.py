@@ -406,6 +406,18 @@ def test_one_lease_is_released_and_another_is_left_alone(tmp_path: Path) -> None
     assert [found.machine_id for found in cloud.find_ours()] == ["two"]
 
 
+def test_a_lease_of_a_host_of_your_own_that_is_released_already_is_no_alarm(tmp_path: Path) -> None:
+    ledger, host = Ledger(tmp_path / "ledger.sqlite"), "ssh:ann@gpu.invalid:22"
+    ledger.intend("one", Intent("night", host, 0.0, datetime.now(UTC) + timedelta(hours=1)))
+    ledger.hold("one", "nb-one-a1-x1")
+    with pytest.raises(LeaseError, match="no token is set"):
+        release_one(tmp_path, ledger.path, {}, "one", 1)
+
+    ledger.mark_released("one")
+
+    assert release_one(tmp_path, ledger.path, {}, "one", 1) == ["nb-one-a1-x1"]
+
+
 def test_an_attempt_that_its_night_has_given_up_is_not_released_with_the_machine_of_the_next(tmp_path: Path) -> None:
     """The night rents again between the watchdog's look at its lease and the begin of the release."""
     ledger, cloud = Ledger(tmp_path / "ledger.sqlite"), LocalCloud(tmp_path / "machines")
