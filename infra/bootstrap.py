@@ -184,8 +184,8 @@ def kept_of_month(settings: Settings, now: datetime | None = None, *, ask: bool 
     of_clouds, bucket = set_up(settings), bucket_location(settings)
     if ask:
         return kept_costs(volumes, {name: one.open_cloud(settings) for name, one in of_clouds.items()}, bucket, now)
-    uncounted = (NOT_ASKED,) if of_clouds or bucket else ()
-    return replace(kept_costs(volumes, {}, None, now), uncounted=uncounted)
+    known = kept_costs(volumes, {}, None, now)
+    return replace(known, uncounted=(*known.uncounted, NOT_ASKED)) if of_clouds or bucket else known
 
 
 def spending_of_month(settings: Settings, now: datetime | None = None, *, ask: bool = True) -> MonthSpending:

@@ -27,9 +27,13 @@ def used_of(ledger: Ledger, volumes: VolumeBook, clouds: Mapping[str, Cloud]) ->
     leases = ledger.readable_leases()[0]
     names = dict.fromkeys([*clouds, *(one.cloud for one in leases if one.where.is_rented)])
     of_cloud = {name: [lease for lease in leases if lease.cloud == name] for name in names}
-    found = [one for name in names for one in (*_machines(ledger, of_cloud[name]), *_volumes(volumes, name))]
-    images, unknown = _images_at(clouds)
-    return [*found, *images], unknown
+    found, unknown = list[Used](), list[str]()
+    for name in names:
+        stored, no_volumes = _volumes(volumes, name)
+        found += [*_machines(ledger, of_cloud[name]), *stored]
+        unknown += no_volumes
+    images, no_images = _images_at(clouds)
+    return [*found, *images], [*unknown, *no_images]
 
 
 def models_in_bucket(location: BucketLocation) -> tuple[list[Used], list[str]]:
@@ -67,11 +71,12 @@ def kept_costs(
     The volumes are those of the ledger, the images and models what clouds and bucket list now; whatever cannot be
     listed, or has no known price, is named.
     """
-    stored = [] if volumes is None else list(_volumes(volumes, None))
+    stored, no_volumes = ([], []) if volumes is None else _volumes(volumes, None)
     images, no_images = _images_at(clouds)
     models, no_models = ([], []) if bucket is None else models_in_bucket(bucket)
     usd_of = (("volumes", stored), ("images", images), ("models", models))
-    return KeptCosts(tuple((kind, _usd_of_month(used, now)) for kind, used in usd_of), (*no_images, *no_models))
+    uncounted = (*no_volumes, *no_images, *no_models)
+    return KeptCosts(tuple((kind, _usd_of_month(used, now)) for kind, used in usd_of), uncounted)
 
 
 def _usd_of_month(used: Iterable[Used], now: datetime) -> float:
@@ -82,12 +87,12 @@ def _usd_of_month(used: Iterable[Used], now: datetime) -> float:
     return sum(one.usd_per_hour * max(0.0, lasted.total_seconds()) / 3600 for one, lasted in each)
 
 
-def _volumes(volumes: VolumeBook, cloud: str | None) -> Iterator[Used]:
-    for one in volumes.periods(cloud):
-        began_at, ended_at = datetime.fromisoformat(one["intended_at"]), one["ended_at"]
-        end = None if ended_at is None else datetime.fromisoformat(ended_at)
-        usd = one["size_gib"] * _hourly("volume_usd_per_gib_month")
-        yield Used("volume", one["volume_id"], one["name"], usd, began_at, end)
+def _volumes(volumes: VolumeBook, cloud: str | None) -> tuple[list[Used], list[str]]:
+    """The volumes of the ledger, or those of one cloud, and of which one the cost is unknown."""
+    periods, unreadable = volumes.periods(cloud)
+    usd = _hourly("volume_usd_per_gib_month")
+    found = [Used("volume", one.volume_id, one.name, one.size_gib * usd, one.began_at, one.ended_at) for one in periods]
+    return found, [f"the cost of volume {one} is unknown: the dates of its record cannot be read" for one in unreadable]
 
 
 def _images_at(clouds: Mapping[str, Cloud]) -> tuple[list[Used], list[str]]:

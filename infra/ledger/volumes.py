@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from infra.clock import Clock, SystemClock
 from infra.ledger.database import transaction
@@ -45,6 +45,17 @@ class RecordedVolume:
     volume_id: str | None
     intended_at: datetime | None
     account: str | None = None  # that it was requested in; None: unknown, as in rows of earlier versions
+
+
+@dataclass(frozen=True)
+class VolumePeriod:
+    """From when until when a volume was billed; None: it still is."""
+
+    name: str
+    volume_id: str
+    size_gib: float
+    began_at: datetime
+    ended_at: datetime | None
 
 
 class VolumeBook:
@@ -91,15 +102,21 @@ class VolumeBook:
                 (self._clock.now().isoformat(), cloud, name),
             )
 
-    def periods(self, cloud: str | None = None) -> list[dict[str, Any]]:
-        """Of every volume, or those of a cloud: name, volume_id, size_gib, and ISO dates intended_at, ended_at."""
+    def periods(self, cloud: str | None = None) -> tuple[list[VolumePeriod], list[str]]:
+        """When every volume, or those of a cloud, were billed; and the names of those whose record cannot be read."""
         with self._open() as connection:
             rows = connection.execute(
                 "SELECT name, volume_id, size_gib, intended_at, ended_at FROM volumes "
                 "WHERE volume_id IS NOT NULL AND (? IS NULL OR cloud = ?) ORDER BY intended_at, name",
                 (cloud, cloud),
             ).fetchall()
-        return [dict(row) for row in rows]
+        readable, unreadable = list[VolumePeriod](), list[str]()
+        for row in rows:
+            try:
+                readable.append(_period(row))
+            except (TypeError, ValueError):
+                unreadable.append(str(row["name"]))
+        return readable, unreadable
 
     def open_volumes(self, cloud: str | None = None) -> list[RecordedVolume]:
         """Every volume that is not recorded as gone, or those of one cloud, oldest first."""
@@ -112,11 +129,26 @@ class VolumeBook:
         return [_on_record(row) for row in rows]
 
 
+def _period(row: sqlite3.Row) -> VolumePeriod:
+    """A row as a value; TypeError or ValueError where it cannot be read."""
+    ended_at = None if row["ended_at"] is None else _moment(row["ended_at"])
+    return VolumePeriod(
+        str(row["name"]), str(row["volume_id"]), float(row["size_gib"]), _moment(row["intended_at"]), ended_at
+    )
+
+
 def _on_record(row: sqlite3.Row) -> RecordedVolume:
     try:
-        intended_at = datetime.fromisoformat(str(row["intended_at"]))
+        intended_at = _moment(row["intended_at"])
     except ValueError:
         intended_at = None
-    if intended_at is not None and intended_at.tzinfo is None:
-        intended_at = None
     return RecordedVolume(**{**dict(row), "intended_at": intended_at})
+
+
+def _moment(recorded: object) -> datetime:
+    """A date of a record; ValueError where it cannot be read, or has no time zone."""
+    moment = datetime.fromisoformat(str(recorded))
+    if moment.tzinfo is None:
+        msg = f"{recorded} has no time zone"
+        raise ValueError(msg)
+    return moment

@@ -1,5 +1,6 @@
-"""What is billed by time and is ours: images, and the models in a bucket."""
+"""What is billed by time and is ours: volumes, images, and the models in a bucket."""
 
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,9 +8,11 @@ import pytest
 
 from bench.cost.invoice import Used
 from infra.bootstrap import spending_of_month
-from infra.leases.used import kept_costs, models_in_bucket, used_by_models
+from infra.clouds.local import LocalCloud
+from infra.leases.used import kept_costs, models_in_bucket, used_by_models, used_of
 from infra.ledger.ledger import Ledger
 from infra.ledger.month import NOT_ASKED
+from infra.ledger.volumes import VolumeBook
 from infra.settings import Settings
 from nights.bucket import BucketLocation
 from tests.emulators.digitalocean import Emulator
@@ -56,6 +59,26 @@ def test_images_count_to_the_end_of_the_month_and_what_cannot_be_listed_is_named
     assert str(of_account) == "images 0.21 USD to its end"
     assert refused.usd == 0
     assert str(refused).startswith("not counted: the images that digitalocean stores are unknown: ")
+
+
+@pytest.mark.parametrize("column", ["intended_at", "ended_at"])
+@pytest.mark.parametrize("date", ["soon", "2026-11-20", b"\xff"])
+def test_a_volume_whose_record_has_an_unreadable_date_is_named_and_the_others_count(
+    tmp_path: Path, column: str, date: str | bytes
+) -> None:
+    path, volumes = tmp_path / "ledger.sqlite", VolumeBook(tmp_path / "ledger.sqlite")
+    for name in ("damaged", "whole"):
+        volumes.intend("digitalocean", name, 672)
+        volumes.mark_made("digitalocean", name, name)
+    with sqlite3.connect(path) as file:
+        file.execute(f"UPDATE volumes SET {column} = ? WHERE name = 'damaged'", [date])
+
+    kept = spending_of_month(Settings(data=tmp_path), ask=False).kept
+    used, unknown = used_of(Ledger(path), volumes, {"digitalocean": LocalCloud(tmp_path / "machines")})
+
+    assert kept.uncounted == ("the cost of volume damaged is unknown: the dates of its record cannot be read",)
+    assert [one.name for one in used] == ["whole"]
+    assert tuple(unknown) == kept.uncounted
 
 
 def test_without_a_question_to_the_cloud_the_month_says_what_it_does_not_count(tmp_path: Path) -> None:
