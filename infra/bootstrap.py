@@ -13,7 +13,7 @@ from bench.suite.target import LOCAL, OwnHost, Target, parse_target
 from infra.agent.executor import Executor, LeaseContext, LocalExecutor, SshExecutor
 from infra.clock import SystemClock
 from infra.clouds.abilities import ImageCloud, VolumeCloud
-from infra.clouds.by_name import RENTED, set_up
+from infra.clouds.by_name import RENTED, named, set_up
 from infra.clouds.cloud import Cloud
 from infra.clouds.local import LocalCloud
 from infra.clouds.static import StaticCloud
@@ -63,6 +63,11 @@ def clouds(settings: Settings) -> dict[str, Cloud]:
     """Every cloud that can be rented from, by name: this computer, clouds that are set up, own hosts with a lease."""
     rented = {name: one.open_cloud(settings) for name, one in set_up(settings).items()}
     return {LOCAL: _local(settings), **rented, **{str(own): _own_host(settings, own) for own in _own_held(settings)}}
+
+
+def clouds_to_search(settings: Settings) -> dict[str, Cloud]:
+    """The same, and each cloud that settings name and that cannot be opened now: a search there raises why."""
+    return {**{name: one.open_cloud(settings) for name, one in named(settings).items()}, **clouds(settings)}
 
 
 def _local(settings: Settings) -> Cloud:

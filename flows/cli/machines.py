@@ -40,7 +40,7 @@ def reap(
     something could not be released or deleted.
     """
     from flows.show.leases import show_reaped  # noqa: PLC0415
-    from infra.bootstrap import clouds, ledger_file  # noqa: PLC0415
+    from infra.bootstrap import clouds, clouds_to_search, ledger_file  # noqa: PLC0415
     from infra.leases.leftovers import release_leftovers, release_one  # noqa: PLC0415
     from infra.notices.leases import ReaperRound, tell_of_reaped, telling_of_lease  # noqa: PLC0415
 
@@ -55,7 +55,7 @@ def reap(
             raise UsageError(f"{more} releases every lease and --lease only one: use one of them")
         with telling_of_lease(settings, ledger_file(settings), lease, console.warn):
             gone = release_one(
-                settings.data, ledger_file(settings), clouds(settings), lease, attempt, say=console.progress
+                settings.data, ledger_file(settings), clouds_to_search(settings), lease, attempt, say=console.progress
             )
         console.line(f"released {', '.join(gone)}" if gone else f"no machine of lease {lease} exists")
         return

@@ -22,3 +22,8 @@ INVOICE_FILES: Mapping[str, Callable[[Path], list[InvoiceItem]]] = MappingProxyT
 def set_up(settings: Settings) -> dict[str, CloudModule]:
     """The clouds that machines can be rented from with these settings."""
     return {name: one for name, one in RENTED.items() if one.why_closed(settings) is None}
+
+
+def named(settings: Settings) -> dict[str, CloudModule]:
+    """The clouds that settings name, also where these are wrong now, as with a folder that is not mounted."""
+    return {name: one for name, one in RENTED.items() if one.is_named(settings)}

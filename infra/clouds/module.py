@@ -48,8 +48,12 @@ class CloudModule(Protocol):
         """Return which settings are missing, as a sentence with the remedy; None if machines can be rented."""
         ...
 
+    def is_named(self, settings: Settings) -> bool:
+        """Whether the settings name it, also where `why_closed` finds them wrong: a machine may be rented there."""
+        ...
+
     def open_cloud(self, settings: Settings) -> Cloud:
-        """Return the cloud, which `why_closed` allows; nothing is sent to it."""
+        """Return the cloud, which the settings name; nothing is sent to it."""
         ...
 
     def ssh_login(self, settings: Settings) -> tuple[str, int]:

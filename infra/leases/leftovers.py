@@ -63,7 +63,8 @@ def release_one(
     """Release one lease, also while its night is running, and return the ids of its machines; may be repeated.
 
     Machines of a lease that the ledger lacks are found by their names. Raises LeaseError where something still exists,
-    LeaseInUseError where an attempt is named and a later one has begun, whose machine is in use, and NotSearchedError.
+    or may exist at a cloud that could not be searched, LeaseInUseError where an attempt is named and a later one has
+    begun, whose machine is in use, and NotSearchedError.
     """
     book = open_ledger(ledger_file, SystemClock(), say)
     try:
@@ -88,9 +89,20 @@ def release_one(
 
 
 def _release_unrecorded(ledger_file: Path, clouds: Mapping[str, Cloud], lease_id: str, say: Say) -> list[str]:
-    """Release what has a lease's name at any cloud, and record that for its watchdog."""
-    clock = SystemClock()
-    gone = [machine for cloud in clouds.values() for machine in release_by_name(cloud, clock, lease_id, say)]
+    """Release what has a lease's name at any cloud, and record that for its watchdog.
+
+    Every cloud has its turn. Where nothing was found and one of them could not be searched, its error is raised, and
+    nothing is recorded: the machine may be there. NotSearchedError where none is set up.
+    """
+    clock, gone, failed = SystemClock(), list[str](), list[Exception]()
+    for cloud in clouds.values():
+        try:
+            gone += release_by_name(cloud, clock, lease_id, say)
+        except Exception as error:  # noqa: BLE001 - of whatever kind: a machine at the next cloud is billed meanwhile
+            say(f"lease {lease_id} was not searched at {cloud.name}: {error}")
+            failed.append(error)
+    if failed and not gone:
+        raise failed[0]
     if not gone and not any(cloud.is_shared for cloud in clouds.values()):
         raise NotSearchedError(
             f"{ledger_file} has no lease {lease_id}, and no cloud was searched for its machine, because none is set "

@@ -11,7 +11,16 @@ from infra.processes.bounded_command import Limits
 from infra.remote.ssh_keys import LeaseKeys, keys_folder
 from infra.settings import Settings
 
-__all__ = ["NAME", "SWITCH_TOKEN", "missing_scopes", "open_cloud", "ssh_login", "why_closed", "why_no_switch"]
+__all__ = [
+    "NAME",
+    "SWITCH_TOKEN",
+    "is_named",
+    "missing_scopes",
+    "open_cloud",
+    "ssh_login",
+    "why_closed",
+    "why_no_switch",
+]
 OUTPUT_BYTES = 4 << 20  # of a script; a list of 10,000 machines has less
 SWITCH_TOKEN: SwitchToken | None = None  # the scripts' own
 
@@ -25,9 +34,14 @@ def why_closed(settings: Settings) -> str | None:
     return None
 
 
+def is_named(settings: Settings) -> bool:
+    """Return whether a folder is set; it may be away for a moment, as where a disk is not mounted."""
+    return settings.command_cloud is not None
+
+
 def open_cloud(settings: Settings) -> Cloud:
     """Return the cloud behind the settings' scripts; none of them is run."""
-    assert settings.command_cloud is not None  # noqa: S101 - `why_closed` allows no other
+    assert settings.command_cloud is not None  # noqa: S101 - `is_named` allows no other
     scripts = Scripts(settings.command_cloud.absolute(), Limits(settings.command_timeout_s, OUTPUT_BYTES))
     # A `rent` whose caller was killed may still create its machine, until its time is over.
     settle_s = settings.command_lag_s + settings.command_timeout_s

@@ -21,9 +21,14 @@ SWITCH_TOKEN: SwitchToken = dead_man_token
 
 def why_closed(settings: Settings) -> str | None:
     """Return that the token is missing, with the remedy; None if there is one."""
-    if settings.do_token is not None and settings.do_token.get_secret_value():
+    if is_named(settings):
         return None
     return f"no token for {NAME}: set NIGHTBENCH_DO_TOKEN (docs/how-to/rent-a-gpu.md lists the scopes it needs)"
+
+
+def is_named(settings: Settings) -> bool:
+    """Return whether there is a token."""
+    return settings.do_token is not None and bool(settings.do_token.get_secret_value())
 
 
 def missing_scopes(settings: Settings) -> list[str] | None:

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import LeaseError, LedgerError
+from bench.errors import CloudDeniedError, LeaseError, LedgerError
 from flows.doctor.host_checks import examine
 from infra.bootstrap import clouds, ledger, ledger_file, stage_book
+from infra.clouds.cloud import CloudMachine
 from infra.clouds.local import LocalCloud
 from infra.leases.acquire import take_lease
 from infra.leases.leftovers import release_leftovers, release_one
@@ -27,6 +28,7 @@ from infra.leases.watchdog import (
     LOOK_EVERY_S,
     WatchedLease,
     guard,
+    is_released,
     is_watched,
     log_of,
     pid_file_of,
@@ -40,6 +42,7 @@ from infra.ledger.ledger import Intent, Ledger
 from infra.ledger.releases import record_release
 from infra.processes import detached
 from infra.processes.identity import start_of
+from infra.reporting import silent
 from infra.settings import Settings
 from tests.emulators.digitalocean import Emulator
 from tests.emulators.messages import webhook
@@ -433,6 +436,45 @@ def test_an_attempt_that_its_night_has_given_up_is_not_released_with_the_machine
     assert [found.machine_id for found in cloud.find_ours()] == ["one"]
     assert release_one(tmp_path, ledger.path, {"local": cloud}, "one", 2) == ["one"]
     assert reap_argv("one", 2)[-4:] == ("--lease", "one", "--attempt", "2")
+
+
+class Elsewhere(LocalCloud):
+    """A cloud beside this computer, where machines of other data folders may be."""
+
+    name = "elsewhere"
+    is_shared = True
+
+
+class Revoked(Elsewhere):
+    """A cloud whose token was revoked."""
+
+    def find_ours(self) -> list[CloudMachine]:
+        raise CloudDeniedError("the token is wrong or revoked")
+
+
+def test_without_a_ledger_a_cloud_that_fails_does_not_keep_the_others_from_their_turn(tmp_path: Path) -> None:
+    ledger, other = Ledger(tmp_path / "ledger.sqlite"), Elsewhere(tmp_path / "machines")
+    other.folder("0a1b").mkdir(parents=True)
+
+    gone = release_one(
+        tmp_path, ledger.path, {"revoked": Revoked(tmp_path / "none"), "elsewhere": other}, "0a1b", say=silent
+    )
+
+    assert (gone, other.find_ours()) == (["0a1b"], [])
+    assert is_released(WatchedLease(ledger.path, "0a1b", 1, ""))
+
+
+def test_without_a_ledger_nothing_is_recorded_while_a_cloud_cannot_be_searched(tmp_path: Path) -> None:
+    ledger, other = Ledger(tmp_path / "ledger.sqlite"), Elsewhere(tmp_path / "machines")
+
+    with pytest.raises(CloudDeniedError, match="revoked"):
+        release_one(
+            tmp_path, ledger.path, {"elsewhere": other, "revoked": Revoked(tmp_path / "none")}, "0a1b", say=silent
+        )
+
+    assert not is_released(WatchedLease(ledger.path, "0a1b", 1, ""))
+    assert release_one(tmp_path, ledger.path, {"elsewhere": other}, "0a1b") == []
+    assert is_released(WatchedLease(ledger.path, "0a1b", 1, ""))
 
 
 def test_without_a_ledger_one_leases_machines_are_found_by_their_names(rig: Rig) -> None:

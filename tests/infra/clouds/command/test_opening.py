@@ -4,8 +4,10 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from bench.errors import UsageError
+from bench.errors import CloudDeniedError, UsageError
+from flows.cli import app
 from infra.bootstrap import (
     access_of,
     cloud_named,
@@ -62,6 +64,18 @@ def test_without_a_folder_of_scripts_the_remedy_is_named(monkeypatch: pytest.Mon
         cloud_named(Settings(), TARGET)
 
     assert TARGET not in clouds(Settings())
+
+
+def test_a_lease_that_a_lost_ledger_lacks_stays_open_while_the_folder_of_scripts_is_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NIGHTBENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("NIGHTBENCH_COMMAND_CLOUD", str(tmp_path / "not mounted"))
+
+    done = CliRunner().invoke(app, ["reap", "--lease", "0a1b"])
+
+    assert isinstance(done.exception, CloudDeniedError)
+    assert str(tmp_path / "not mounted" / "list") in str(done.exception)
 
 
 @pytest.mark.usefixtures("account")
