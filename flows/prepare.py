@@ -49,7 +49,7 @@ def prepare(suite: str, target: str = DEFAULT, force: bool = False, apply_rules:
     night = plan_preparation(Path(suite), rented(Settings(), target), force=force, apply_rules=apply_rules)
     parts = machine_nights(night)
     images = {image.name: image for image in (replicate(part, ready_golden(part)) for part in parts)}
-    prune_images(night)
+    prune_images(night, list(images))
     rows = [
         {"name": image.name, "regions": ", ".join(image.regions), "size_gb": image.size_gb} for image in images.values()
     ]

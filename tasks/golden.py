@@ -95,9 +95,9 @@ def replicate(settings: Settings, night: NightRecord, image: Snapshot) -> Snapsh
 
 
 @night_task("delete old images")
-def prune_images(settings: Settings, night: NightRecord) -> list[str]:
-    """Delete all but the newest images; return the names of the deleted ones."""
-    gone = delete_old_images(_required(settings, night.target))
+def prune_images(settings: Settings, night: NightRecord, needed: list[str]) -> list[str]:
+    """Delete all but the newest images and those of the `needed` names; return the names of the deleted ones."""
+    gone = delete_old_images(_required(settings, night.target), needed=needed)
     get_run_logger().info("deleted old images: %s", ", ".join(gone) or "none")
     return gone
 

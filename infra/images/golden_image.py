@@ -4,6 +4,7 @@ Creating one takes about a minute for each gigabyte. A lost reply is resolved by
 that is not complete in time keeps its raw name, which expires: the reaper deletes it whenever it appears.
 """
 
+from collections.abc import Collection
 from datetime import timedelta
 
 from bench.errors import CloudError, LeaseError, LostReplyError, NotAskedError
@@ -79,10 +80,10 @@ def _made(cloud: ImageCloud, machine_id: str, name: str) -> Snapshot | None:
     return found[0] if found and state == "done" else None
 
 
-def delete_old_images(cloud: ImageCloud, *, keep: int = KEEP) -> list[str]:
-    """Delete all but the newest images, whatever their content; return the names of the deleted ones."""
+def delete_old_images(cloud: ImageCloud, *, keep: int = KEEP, needed: Collection[str] = ()) -> list[str]:
+    """Delete all but the newest images, whatever their content, and those of the `needed` names; return which."""
     whole = [one for one in cloud.snapshots() if (name := ImageName.parse(one.name, cloud.prefix)) and name.is_whole]
-    old = whole[:-keep] if keep else whole
+    old = [one for one in (whole[:-keep] if keep else whole) if one.name not in needed]
     for snapshot in old:
         cloud.remove(Leftover("snapshot", snapshot.snapshot_id, snapshot.name))
     return [snapshot.name for snapshot in old]

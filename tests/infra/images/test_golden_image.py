@@ -206,6 +206,19 @@ def test_old_images_are_deleted_and_foreign_ones_are_not(rig: Rig) -> None:
     clean_up(rig)
 
 
+def test_an_old_image_that_is_needed_is_not_deleted(rig: Rig) -> None:
+    far = rig.clock.now() + timedelta(days=9)
+    names = [str(ImageName(content, far)) for content in ("aa", "bb", "cc")]
+    for name in names:
+        rig.emulator.plant_snapshot(name, foreign=False)
+        rig.clock.sleep(60)
+
+    gone = delete_old_images(rig.cloud, keep=1, needed=names[:1])
+
+    assert (gone, snapshot_names(rig)) == ([names[1]], [names[0], names[2]])
+    clean_up(rig)
+
+
 def test_row_33_a_volume_of_a_lease_is_deleted_after_its_machine(rig: Rig, lease: Lease) -> None:
     rig.emulator.plant_volume(str(lease.name), foreign=False)
     rig.emulator.plant_volume("somebody-elses-volume")
