@@ -128,11 +128,11 @@ def keep_pair(
 
 
 def _differences(
-    data: Path, night: str, rounds: int, names: tuple[str, str], variants: tuple[str, str]
+    data: Path, night: str, rounds: int, sides: tuple[str, str], variants: tuple[str, str]
 ) -> tuple[tuple[Difference, ...], str]:
     """What the night found, or why it found nothing."""
     try:
-        rows = compare_variants(data, night, rounds, names, variants).answer()["pairs"]
+        rows = compare_variants(data, night, rounds, sides, variants).answer()["pairs"]
     except UsageError as error:
         return (), str(error)
     names = Difference.model_fields.keys() - {"scenario"}

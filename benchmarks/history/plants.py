@@ -52,7 +52,7 @@ def planned_plants(seed: int = SEED) -> list[PlannedNight]:
 
 def planted_pairs() -> dict[tuple[str, str, str], tuple[str, str]]:
     """Each change beside none, and the two variants of the long run that they are."""
-    none, *variants = ascii_lowercase[: len(CHANGES)]
+    none, *variants = list(ascii_lowercase[: len(CHANGES)])
     return {(vllm.NAME, PLACEBO, change): (none, one) for change, one in zip(_changes(), variants, strict=True)}
 
 

@@ -84,7 +84,7 @@ def test_a_usual_second_night_makes_the_first_a_host_outlier_that_no_level_count
 
 @pytest.mark.parametrize("by", [0.0, -0.01])
 def test_a_second_night_says_nothing_of_what_was_not_suspect(by: float) -> None:
-    slower, usual = steps(1)[0], replace(steps(1, by=by)[0], key=replace(series([1.0]).key, series="m/usual"))
+    slower, usual = steps(1)[0], series(values(by=by), "m/usual")
     quiet = tuple(replace(point, value=100.0 * (1 + by * (at >= 20)) + at % 3) for at, point in enumerate(usual.points))
     listed = [slower, replace(usual, points=quiet)]
     first = judged(listed, 20)
