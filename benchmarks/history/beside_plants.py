@@ -59,9 +59,10 @@ def plants_section(rules: Mapping[str, Rule], history: Path) -> str:
 
 vLLM was started by a script that adds a change of which its night learns nothing: {len(planted)} changes, {PLANTS}
 nights of each, and {placebos} nights without one, the first {BEFORE} of them before all others and the rest between
-them, in an order drawn at random. A long run of each change beside none, in turns on one lease, says by how much each
-series changes. A rule sees the nights without a change that were before the first night of a change, and then that
-change's nights one by one; the table has the shares found within {", ".join(map(str, SOON))} of them.
+them, in an order drawn at random. They were measured {_when_and_where(history)}. A long run of all changes and of none,
+in turns on one lease, says by how much each series changes. A rule sees the nights without a change that were before
+the first night of a change, and then that change's nights one by one; the table has the shares found within
+{", ".join(map(str, SOON))} of them.
 
 {as_markdown(Table("", heads, rows))}
 
@@ -71,6 +72,15 @@ What changed, and the night of each change on which a rule sees it:
 
 {as_markdown(Table("", ("change", "scenario", "metric", "long run", *rules), listed))}
 """
+
+
+def _when_and_where(history: Path) -> str:
+    with (history / NIGHTS_FILE).open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    dates = sorted({row["began_at"][:10] for row in rows})
+    return (
+        f"{' to '.join(dict.fromkeys([dates[0], dates[-1]]))} on {' and '.join(sorted({row['host'] for row in rows}))}"
+    )
 
 
 def read_values(history: Path) -> Nights:

@@ -38,9 +38,11 @@ minutes in all, of {releases}.
 - **Commits**: {commits}.
 
 `pairs.csv` has what long runs say of neighbouring releases that take turns, as far as they are measured
-(`python -m benchmarks.history.pairs`), and `bisections` searches for the release of a change. The other files are
-tables of the [warehouse](../../docs/reference/warehouse.md), with the columns of their time and without the names of
-other programs and of folders on the host.
+(`python -m benchmarks.history.pairs`), and `bisections` searches for the release of a change. `plants.csv` has the
+values of nights with planted changes and `planted.csv` what a long run says of these changes
+(`python -m benchmarks.history.plants`); each row names its host or its commit. The other files are tables of the
+[warehouse](../../docs/reference/warehouse.md), with the columns of their time and without the names of other programs
+and of folders on the host.
 """
 
 

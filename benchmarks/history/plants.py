@@ -21,6 +21,7 @@ from benchmarks.history.pairs import export_pairs, keep_pair, missing_pairs, rea
 from benchmarks.history.plan import SEED, SUITES, PlannedNight
 from benchmarks.history.planted_engine import CHANGES, PLACEBO, VARIABLE, plant, write_engine
 from benchmarks.history.resampled import METRICS
+from benchmarks.recorded import this_host
 from flows.ab import SideOfEngine, write_ab_suite
 from flows.ending import exit_code_of, handle_stop_signals
 from flows.show import console
@@ -103,9 +104,11 @@ def export_plants(data: Path, folder: Path) -> Path:
 
 
 def _values(data: Path) -> Iterator[dict[str, object]]:
+    host = this_host()
     listed = [one for one in own_series(data) if one.key.metric in METRICS]
     for row in read_journal(data).rows:
         about = row.model_dump(mode="json", include={"began_at", "commit", "night"})
+        about |= {"host": f"{host.cpu_model}, {host.cores} cores"}
         for series in listed:
             of_it = {"scenario": series.key.series.split("/")[-3], "metric": series.key.metric}
             for point in (point for point in series.valid if point.night == row.night):

@@ -190,6 +190,7 @@ def write_set(folder: Path, *changed: Difference) -> None:
     values = [*quiet[:15], *[("competitor-20", 80.0 + at % 2) for at in range(5)], quiet[15]]
     rows = [
         {"place": at, "planted": planted, "scenario": "chat-1", "metric": METRIC, "value": value}
+        | {"began_at": f"2026-03-{at + 1:02}T01:00:00Z", "host": "a host, 2 cores"}
         for at, (planted, value) in enumerate(values)
     ]
     (folder / NIGHTS_FILE).write_text(csv_text(rows[::-1]))
@@ -227,6 +228,7 @@ def test_a_change_is_found_on_the_night_on_which_a_rule_sees_it(tmp_path: Path) 
     assert "| blind | 0.00 | - | - | - | 0%, 0%, 0% of 1 | 0 of 0 |" in page
     assert f"| competitor-20 | chat-1 | {METRIC} | -19.8 % (loss) | 1 | 3 | - |" in page
     assert "and 16 nights without one" in page
+    assert "measured 2026-03-01 to 2026-03-21 on a host, 2 cores. A long run" in page
 
 
 def test_a_change_seen_where_a_long_run_finds_none_counts_against_a_rule(tmp_path: Path) -> None:
