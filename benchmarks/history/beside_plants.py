@@ -53,16 +53,17 @@ def plants_section(rules: Mapping[str, Rule], history: Path) -> str:
     heads = ("rule", "false alarms a series-year without a change", *map(_head, CLASSES), "seen where nothing changes")
     planted = tuple((change, what) for change, (what, _lines) in CHANGES.items() if change != PLACEBO)
     listed = tuple(_row(trial) for trial in trials if trial.truth.verdict in CHANGED)
-    placebos = sum(one.planted == PLACEBO for one in next(iter(nights.values())))
+    ran = dict(sorted((one.place, one.planted) for values in nights.values() for one in values))
+    placebos = sum(one == PLACEBO for one in ran.values())
     return f"""
 ## Planted changes on a real engine
 
-vLLM was started by a script that adds a change of which its night learns nothing: {len(planted)} changes, {PLANTS}
-nights of each, and {placebos} nights without one, the first {BEFORE} of them before all others and the rest between
-them, in an order drawn at random. They were measured {_when_and_where(history)}. A long run of all changes and of none,
-in turns on one lease, says by how much each series changes. A rule sees the nights without a change that were before
-the first night of a change, and then that change's nights one by one; the table has the shares found within
-{", ".join(map(str, SOON))} of them.
+vLLM was started by a script that adds a change of which its night learns nothing: {len(planted)} changes in
+{len(ran) - placebos} nights, and {placebos} nights without one, the first {BEFORE} of them before all others and the
+rest between them, in an order drawn at random. They were measured {_when_and_where(history)}.
+A long run of all changes and of none, in turns on one lease, says by how much each series changes. A rule sees the
+nights without a change that were before the first night of a change, and then that change's nights one by one; the
+table has the shares found within {", ".join(map(str, SOON))} of them.
 
 {as_markdown(Table("", heads, rows))}
 

@@ -106,13 +106,13 @@ def export_plants(data: Path, folder: Path) -> Path:
 def _values(data: Path) -> Iterator[dict[str, object]]:
     host = this_host()
     listed = [one for one in own_series(data) if one.key.metric in METRICS]
-    for row in read_journal(data).rows:
+    for place, row in enumerate(read_journal(data).rows):  # in the order in which they ran, not that of the plan
         about = row.model_dump(mode="json", include={"began_at", "commit", "night"})
         about |= {"host": f"{host.cpu_model}, {host.cores} cores"}
         for series in listed:
             of_it = {"scenario": series.key.series.split("/")[-3], "metric": series.key.metric}
             for point in (point for point in series.valid if point.night == row.night):
-                yield {"place": row.round, "planted": row.release, **about, **of_it, "value": point.value}
+                yield {"place": place, "planted": row.release, **about, **of_it, "value": point.value}
 
 
 def main() -> int:

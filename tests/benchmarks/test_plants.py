@@ -227,8 +227,8 @@ def test_a_change_is_found_on_the_night_on_which_a_rule_sees_it(tmp_path: Path) 
     assert "| slow | 0.00 | - | - | - | 0%, 100%, 100% of 1 | 0 of 0 |" in page
     assert "| blind | 0.00 | - | - | - | 0%, 0%, 0% of 1 | 0 of 0 |" in page
     assert f"| competitor-20 | chat-1 | {METRIC} | -19.8 % (loss) | 1 | 3 | - |" in page
-    assert "and 16 nights without one" in page
-    assert "measured 2026-03-01 to 2026-03-21 on a host, 2 cores. A long run" in page
+    assert "in\n5 nights, and 16 nights without one" in page
+    assert "measured 2026-03-01 to 2026-03-21 on a host, 2 cores.\nA long run" in page
 
 
 def test_a_change_seen_where_a_long_run_finds_none_counts_against_a_rule(tmp_path: Path) -> None:
