@@ -2,11 +2,9 @@
 
 import csv
 import hashlib
-import json
 import math
 import tomllib
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -15,12 +13,13 @@ import numpy as np
 from pydantic import ValidationError
 
 from bench.errors import UsageError
-from bench.record import NightEnd, NightRecord
+from bench.record import NightEnd
 from bench.suite.suite import BISECT
 from bench.suite.target import parse_target
 from bench.trends.bisect import Bisection, Measured, Step, next_step, with_night
 from bench.trends.night_judge import coupling
 from bench.trends.series import Point, Series
+from flows.begun_nights import BISECTIONS, begun_night
 from infra.engines.releases import require_releases
 from infra.leases.lease_reports import lease_minutes
 from infra.loadgen.suite_extension import toml_string, write_extension
@@ -31,8 +30,6 @@ from warehouse.lake.query import ask
 from warehouse.schema.star import METRICS
 from warehouse.trends.own_series import own_series
 
-FOLDER = "bisections"
-SEARCHES = (FOLDER, "tunings")  # folders of the files of searches
 NIGHTS_LIKE_IT = 5  # whose median says how long one takes
 Measure = Callable[[str, Path], Measured]  # runs a night of a candidate by its suite
 
@@ -47,7 +44,7 @@ GROUP BY ALL ORDER BY min(started_at)
 def state_file(data: Path, search: Bisection) -> Path:
     """The file of a search; the same question has the same file, so that it goes on where it stopped."""
     asked = search.model_copy(update={"measured": ()}).model_dump_json(exclude_none=True)
-    return data / FOLDER / f"{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
+    return data / BISECTIONS / f"{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
 
 
 def read_state(path: Path, new: Bisection) -> Bisection:
@@ -95,7 +92,7 @@ def measure_by(data: Path, search: Bisection, run: Callable[[str, Path, str | No
 def write_suite(data: Path, search: Bisection, candidate: str) -> Path:
     """The suite with its engine's version or image replaced by a candidate; its lock comes with it."""
     name = hashlib.sha256(f"{search.suite} {candidate}".encode()).hexdigest()[:16]
-    path, suite = data / FOLDER / "suites" / f"{name}.toml", Path(search.suite).absolute()
+    path, suite = data / BISECTIONS / "suites" / f"{name}.toml", Path(search.suite).absolute()
     key = "image" if is_image(candidate) else "version"
     change = f"{key} = {toml_string(candidate)}"
     own = [*read_source(suite).raw.get("series_identity", ()), BISECT]
@@ -197,41 +194,6 @@ def read_night(data: Path, search: Bisection, candidate: str, night: str, began:
 def _why_it_ended(data: Path, night: str) -> str:
     path = store.end_file(data, night)
     return f": {NightEnd.model_validate_json(path.read_bytes()).reason}" if path.is_file() else ""
-
-
-def begun_night(data: Path, suite: Path, target: str, known: Container[str], scenario: str | None = None) -> str | None:
-    """The oldest night of this suite on this target that is not `known` and that no search counted: it was cut off.
-
-    It has this scenario, or all of the suite.
-    """
-    digest, counted = read_suite(suite, is_draft=True, target=target)[1], counted_nights(data)
-    for name in store.nights(data):
-        if name in known or name in counted:
-            continue
-        night = store.read_night(data, name)
-        if (night.suite_sha256, night.target) == (digest, target) and _has(night, scenario):
-            return night.night
-    return None
-
-
-def _has(night: NightRecord, scenario: str | None) -> bool:
-    wanted = {one.name for one in night.suite.expand()} if scenario is None else {scenario}
-    return wanted <= {run.scenario.name for run in night.runs}
-
-
-def counted_nights(data: Path) -> set[str]:
-    """The nights that the file of some search has, among versions or flags."""
-    nights: set[str] = set()
-
-    def note(part: dict[str, Any]) -> dict[str, Any]:
-        nights.update(filter(None, [part.get("night")]))
-        return part
-
-    for folder in SEARCHES:
-        for path in (data / folder).glob("*.json"):
-            with suppress(ValueError, OSError):  # whose search names a damaged file
-                json.loads(path.read_bytes(), object_hook=note)
-    return nights
 
 
 def earlier_minutes(data: Path, suite: str, target: str) -> float | None:

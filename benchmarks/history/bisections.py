@@ -12,7 +12,7 @@ from bench.engines.versions import is_release
 from bench.trends.bisect import Bisection, Measured, Step, next_step
 from bench.trends.series import Series
 from benchmarks.table import Table, as_markdown
-from flows.bisect import FOLDER
+from flows.begun_nights import BISECTIONS
 from infra.storage import store
 from nights.durable import make_folder
 from warehouse.demo.history import HISTORY
@@ -21,10 +21,10 @@ from warehouse.trends.own_series import own_series
 
 def export_bisections(data: Path, folder: Path) -> list[Path]:
     """Write the searches of a data folder beside a history, without the folders of the computer that measured them."""
-    make_folder(folder / FOLDER)
+    make_folder(folder / BISECTIONS)
     written = []
     for file, search in _read(data):
-        written.append(folder / FOLDER / file.name)
+        written.append(folder / BISECTIONS / file.name)
         store.write_json(written[-1], search.model_copy(update={"suite": Path(search.suite).name}))
     return written
 
@@ -74,7 +74,7 @@ def _said(step: Step) -> str:
 
 
 def _read(folder: Path) -> Iterator[tuple[Path, Bisection]]:
-    for file in sorted((folder / FOLDER).glob("*.json")):
+    for file in sorted((folder / BISECTIONS).glob("*.json")):
         yield file, Bisection.model_validate_json(file.read_bytes())
 
 

@@ -14,7 +14,7 @@ from bench.suite.target import LOCAL
 from benchmarks.history.journal import Row, keep_row, read_journal
 from benchmarks.history.plan import SUITES, PlannedNight
 from benchmarks.recorded import git_commit
-from flows.bisect import begun_night
+from flows.begun_nights import begun_night
 from infra.engines.install import OWN
 from infra.loadgen.suite_extension import toml_string, write_extension
 from infra.reporting import Say

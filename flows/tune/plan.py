@@ -13,7 +13,8 @@ from bench.search.halving import Step, Tuning, course, next_step, request_count_
 from bench.suite.engine_searches import Tune
 from bench.suite.target import LOCAL
 from bench.wording import counted
-from flows.tune.suites import FOLDER, write_night_suite
+from flows.begun_nights import TUNINGS
+from flows.tune.suites import write_night_suite
 from infra.bootstrap import clouds
 from infra.leases.forecast import forecast_night
 from infra.leases.lease_reports import lease_minutes, night_usd
@@ -52,7 +53,7 @@ class Cost:
 def state_file(data: Path, search: Tuning) -> Path:
     """The file of a search; the same suite has the same file, so that the search goes on where it stopped."""
     asked = search.model_copy(update={"rounds": (), "confirmations": ()}).model_dump_json()
-    return data / FOLDER / f"{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
+    return data / TUNINGS / f"{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
 
 
 def read_state(data: Path, new: Tuning) -> Tuning:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.search.halving import Round, Step, Tuning, TuningNight, next_step
 from bench.suite.engine_searches import Tune
-from flows.bisect import begun_night
+from flows.begun_nights import begun_night
 from flows.tune.plan import name_of, nights_of, over_budget, state_file
 from flows.tune.suites import write_night_suite
 from infra.reporting import Say

@@ -15,10 +15,10 @@ from bench.suite.suite import BISECT, ScenarioEntry, Suite
 from bench.suite.target import parse_target
 from bench.trends.paired import TURNS
 from bench.trends.series import lower_is_better
+from flows.begun_nights import TUNINGS
 from infra.loadgen.suite_extension import toml_string, toml_value, write_extension
 from infra.loadgen.suite_file import read_source, read_suite
 
-FOLDER = "tunings"
 REPEATS = 2  # of a server: its first run is left out, since it follows a start
 NOT_OF_A_NIGHT = ("repeats", "variants", "load_s")  # keys of the scenario: requests are counted, not timed
 
@@ -71,7 +71,7 @@ def write_night_suite(data: Path, search: Tuning, step: Step, rounds: int) -> Pa
         ]
     )
     digest = hashlib.sha256(f"{search.suite} {search.suite_sha256} {len(search.rounds)} {text}".encode()).hexdigest()
-    path = data / FOLDER / "suites" / f"{digest[:16]}.toml"
+    path = data / TUNINGS / "suites" / f"{digest[:16]}.toml"
     write_extension(path, suite, f"{text}\n")
     return path
 

@@ -7,7 +7,7 @@ import pytest
 from bench.trends.bisect import Bisection, Measured
 from benchmarks.history.bisections import bisections_section, export_bisections, main, of_history
 from benchmarks.history.resampled import METRICS
-from flows.bisect import FOLDER
+from flows.begun_nights import BISECTIONS
 from infra.storage import store
 from warehouse.demo.story import NEW_ENGINE, OLD_ENGINE
 from warehouse.trends.own_series import own_series
@@ -30,7 +30,7 @@ def search(*values: float) -> Bisection:
 
 
 def keep(data: Path, found: Bisection) -> None:
-    store.write_json(data / FOLDER / "0123.json", found)
+    store.write_json(data / BISECTIONS / "0123.json", found)
 
 
 def test_all_nights_of_both_releases_answer_the_same_question(loaded: tuple[Path, Path]) -> None:

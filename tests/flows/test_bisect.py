@@ -11,7 +11,8 @@ import pytest
 from bench.errors import UsageError
 from bench.trends.bisect import Bisection, Measured, Step
 from bench.trends.series import Point, Series, SeriesKey
-from flows.bisect import _without_host, begun_night, read_candidates, require_listed, run_search, state_file
+from flows.begun_nights import begun_night
+from flows.bisect import _without_host, read_candidates, require_listed, run_search, state_file
 from infra.loadgen.suite_file import make_night
 from infra.storage import store
 from tests.flows.test_causes import write_suite
