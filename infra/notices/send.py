@@ -70,7 +70,7 @@ def shown(url: str) -> str:
     """An address without what may be a secret: for most services all but the scheme is one."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # such as for a bracket in a password, which apprise takes
+    except ValueError:  # such as for a bracket in a password
         return f"{url.partition('://')[0]}://..." if "://" in url else "..."
     return f"{parts.scheme}://{parts.hostname if parts.scheme in _WITH_HOST and parts.hostname else '...'}"
 
@@ -100,24 +100,24 @@ def _deliver(url: str, message: Message) -> _Delivery:
 
     Each by itself, since apprise does not say which one of several was refused: the others would get it again.
     """
-    apprise, tried, taken = _apprise(), list[str](), list[str]()
-    is_over: list[bool] = []
+    apprise, tried, taken, is_over = _apprise(), list[str](), list[str](), threading.Event()
 
     def send() -> None:
         with suppress(Exception):  # the traceback of a thread has the address, and what is not done is not sent
             to = apprise.Apprise()
-            is_over.append(to.add(url))
+            if not to.add(url):
+                return
             for recipient, service in _recipients(to):
                 tried.append(recipient)
                 if recipient not in message.taken and _is_taken(apprise, service, message):
                     taken.append(recipient)
-            is_over.append(True)
+            is_over.set()
 
     thread = threading.Thread(target=send, name="notice", daemon=True)
     thread.start()
     thread.join(PATIENCE_S)
     now = tuple(taken)
-    return _Delivery(is_over == [True, True] and {*tried} <= {*message.taken, *now}, now)
+    return _Delivery(is_over.is_set() and {*tried} <= {*message.taken, *now}, now)
 
 
 def _recipients(to: Iterable[Any]) -> Iterator[tuple[str, Any]]:
