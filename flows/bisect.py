@@ -19,13 +19,13 @@ from bench.suite.target import parse_target
 from bench.trends.bisect import Bisection, Measured, Step, next_step, with_night
 from bench.trends.night_judge import coupling
 from bench.trends.series import Point, Series
-from flows.begun_nights import BISECTIONS, begun_night
 from infra.engines.releases import require_releases
 from infra.leases.lease_reports import lease_minutes
 from infra.loadgen.suite_extension import toml_string, write_extension
-from infra.loadgen.suite_file import read_source, read_suite
+from infra.loadgen.suite_file import draft_sha256, read_source, read_suite
 from infra.settings import Settings
 from infra.storage import store
+from infra.storage.begun_nights import BISECTIONS, begun_night
 from warehouse.lake.query import ask
 from warehouse.schema.star import METRICS
 from warehouse.trends.own_series import own_series
@@ -83,7 +83,8 @@ def measure_by(data: Path, search: Bisection, run: Callable[[str, Path, str | No
     nights = [one.night for one in read_state(state_file(data, search), search).measured]
 
     def measure(candidate: str, suite: Path) -> Measured:
-        nights.append(run(candidate, suite, begun_night(data, suite, search.target, nights, search.scenario)))
+        sha256 = draft_sha256(suite, search.target)
+        nights.append(run(candidate, suite, begun_night(data, sha256, search.target, nights, search.scenario)))
         return read_night(data, search, candidate, nights[-1], began=nights[0])
 
     return measure

@@ -12,8 +12,8 @@ from bench.engines.versions import is_release
 from bench.trends.bisect import Bisection, Measured, Step, next_step
 from bench.trends.series import Series
 from benchmarks.table import Table, as_markdown
-from flows.begun_nights import BISECTIONS
 from infra.storage import store
+from infra.storage.begun_nights import BISECTIONS
 from nights.durable import make_folder
 from warehouse.demo.history import HISTORY
 from warehouse.trends.own_series import own_series

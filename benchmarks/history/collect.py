@@ -14,12 +14,13 @@ from bench.suite.target import LOCAL
 from benchmarks.history.journal import Row, keep_row, read_journal
 from benchmarks.history.plan import SUITES, PlannedNight
 from benchmarks.recorded import git_commit
-from flows.begun_nights import begun_night
 from infra.engines.install import OWN
 from infra.loadgen.suite_extension import toml_string, write_extension
+from infra.loadgen.suite_file import draft_sha256
 from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
+from infra.storage.begun_nights import begun_night
 
 SuiteOf = Callable[[Path, PlannedNight], Path]
 Run = Callable[[Path, str | None], str]  # runs the night of a suite, or resumes the one that is named; its name
@@ -84,7 +85,7 @@ def write_suite(data: Path, planned: PlannedNight) -> Path:
 
 def measure_suite(data: Path, suite: Path, known: Container[str], run: Run) -> tuple[str | None, str]:
     """The name of a suite's night and why it measured nothing or only a part; one that is not `known` is resumed."""
-    before, begun = set(store.nights(data)), begun_night(data, suite, LOCAL, known)
+    before, begun = set(store.nights(data)), begun_night(data, draft_sha256(suite, LOCAL), LOCAL, known)
     try:
         return run(suite, begun), ""
     except BadRunsError as bad:

@@ -13,7 +13,6 @@ from bench.search.halving import Step, Tuning, course, next_step, request_count_
 from bench.suite.engine_searches import Tune
 from bench.suite.target import LOCAL
 from bench.wording import counted
-from flows.begun_nights import TUNINGS
 from flows.tune.suites import write_night_suite
 from infra.bootstrap import clouds
 from infra.leases.forecast import forecast_night
@@ -21,6 +20,7 @@ from infra.leases.lease_reports import lease_minutes, night_usd
 from infra.loadgen.suite_file import make_night
 from infra.settings import Settings
 from infra.storage import store
+from infra.storage.begun_nights import TUNINGS
 
 
 @dataclass(frozen=True)

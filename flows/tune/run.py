@@ -5,12 +5,13 @@ from pathlib import Path
 
 from bench.search.halving import Round, Step, Tuning, TuningNight, next_step
 from bench.suite.engine_searches import Tune
-from flows.begun_nights import begun_night
 from flows.tune.plan import name_of, nights_of, over_budget, state_file
 from flows.tune.suites import write_night_suite
+from infra.loadgen.suite_file import draft_sha256
 from infra.reporting import Say
 from infra.settings import Settings
 from infra.storage import store
+from infra.storage.begun_nights import begun_night
 from infra.storage.bucket import bucket_location, upload_night
 from warehouse.load import load_night
 from warehouse.report.page import write_report
@@ -28,7 +29,7 @@ def run_search(settings: Settings, search: Tuning, tune: Tune, run: RunNight, sa
             return search, Step(answer=f"stopped by its budget: {over}; {_best_so_far(search)}")
         say(f"{name_of(search, len(nights_of(search)), step)}: {', '.join(step.candidates)}")
         suite = write_night_suite(data, search, step, tune.rounds)
-        night = run(suite, begun_night(data, suite, search.target, nights_of(search)))
+        night = run(suite, begun_night(data, draft_sha256(suite, search.target), search.target, nights_of(search)))
         search = _with_night(data, search, tune, step, night)
         _show_on_its_page(settings, search, step, night, say)
         store.write_json(state_file(data, search), search)

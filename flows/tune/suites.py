@@ -15,9 +15,9 @@ from bench.suite.suite import BISECT, ScenarioEntry, Suite
 from bench.suite.target import parse_target
 from bench.trends.paired import TURNS
 from bench.trends.series import lower_is_better
-from flows.begun_nights import TUNINGS
 from infra.loadgen.suite_extension import toml_string, toml_value, write_extension
 from infra.loadgen.suite_file import read_source, read_suite
+from infra.storage.begun_nights import TUNINGS
 
 REPEATS = 2  # of a server: its first run is left out, since it follows a start
 NOT_OF_A_NIGHT = ("repeats", "variants", "load_s")  # keys of the scenario: requests are counted, not timed

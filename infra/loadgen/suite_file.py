@@ -72,6 +72,11 @@ def read_suite(
     return suite, hashlib.sha256(source.text.encode()).hexdigest()
 
 
+def draft_sha256(path: Path, target: str) -> str:
+    """SHA-256 of the files of a suite that need not be locked, as its nights on this target have it in their record."""
+    return read_suite(path, is_draft=True, target=target)[1]
+
+
 def _attached(asked: Suite, source: SuiteSource, url: str) -> Suite:
     """The suite as a server that already runs is measured by it; SuiteError where it asks for more than a load."""
     against = list(reasons_against(asked))

@@ -7,8 +7,8 @@ import pytest
 from bench.trends.bisect import Bisection, Measured
 from benchmarks.history.bisections import bisections_section, export_bisections, main, of_history
 from benchmarks.history.resampled import METRICS
-from flows.begun_nights import BISECTIONS
 from infra.storage import store
+from infra.storage.begun_nights import BISECTIONS
 from warehouse.demo.story import NEW_ENGINE, OLD_ENGINE
 from warehouse.trends.own_series import own_series
 

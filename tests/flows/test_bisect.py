@@ -11,10 +11,10 @@ import pytest
 from bench.errors import UsageError
 from bench.trends.bisect import Bisection, Measured, Step
 from bench.trends.series import Point, Series, SeriesKey
-from flows.begun_nights import begun_night
 from flows.bisect import _without_host, read_candidates, require_listed, run_search, state_file
 from infra.loadgen.suite_file import make_night
 from infra.storage import store
+from infra.storage.begun_nights import begun_night
 from tests.flows.test_causes import write_suite
 
 METRIC, VERSIONS, FIRST_BAD = "output_throughput_tok_per_s", tuple(f"0.{at}.0" for at in range(8)), 5
@@ -133,7 +133,7 @@ def test_only_a_night_that_no_search_counted_and_that_has_the_scenario_is_resume
     store.write_json(state_file(tmp_path, other), other)
 
     asked = [(["x"], "chat"), (["3"], "chat"), ([], "long"), ([], None), (["4"], None)]
-    found = [begun_night(tmp_path, suite, "local", known, scenario) for known, scenario in asked]
+    found = [begun_night(tmp_path, planned.suite_sha256, "local", known, scenario) for known, scenario in asked]
 
     assert found == ["3", "4", "2", "4", None]
 

@@ -7,23 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from bench.record import NightRecord
-from infra.loadgen.suite_file import read_suite
 from infra.storage import store
 
 BISECTIONS, TUNINGS = "bisections", "tunings"  # folders of the files of searches among versions, and among flags
 
 
-def begun_night(data: Path, suite: Path, target: str, known: Container[str], scenario: str | None = None) -> str | None:
+def begun_night(
+    data: Path, suite_sha256: str, target: str, known: Container[str], scenario: str | None = None
+) -> str | None:
     """The oldest night of this suite on this target that is not `known` and that no search counted: it was cut off.
 
     It has this scenario, or all of the suite.
     """
-    digest, counted = read_suite(suite, is_draft=True, target=target)[1], counted_nights(data)
+    counted = counted_nights(data)
     for name in store.nights(data):
         if name in known or name in counted:
             continue
         night = store.read_night(data, name)
-        if (night.suite_sha256, night.target) == (digest, target) and _has(night, scenario):
+        if (night.suite_sha256, night.target) == (suite_sha256, target) and _has(night, scenario):
             return night.night
     return None
 
