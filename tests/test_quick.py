@@ -1,6 +1,10 @@
 """Which tests `make quick` runs for a change, and what it leaves out."""
 
 import json
+import os
+import subprocess
+import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -87,3 +91,42 @@ def test_a_change_in_one_module_of_bench_leaves_nights_out_where_no_times_are_kn
     assert "tests/bench/test_percentiles.py" in choice.run
     assert "tests/flows/test_rented.py" in choice.left_out
     assert set(quick.READ_ALL) <= set(choice.run)
+
+
+def session(folder: Path, until: float, *arguments: str) -> str:
+    """What pytest prints of a near and a far file, of which no test begins after `until`, in seconds of the epoch."""
+    argv = ["-p", "tests.quick_time", f"--until={until}", "-p", "no:cacheprovider", "--rootdir", str(folder)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *argv, *arguments, "test_near.py", "test_far.py"],
+        env={**os.environ, "PYTHONPATH": str(quick.ROOT)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def near_and_far(tmp_path: Path) -> Path:
+    (tmp_path / "test_near.py").write_text("def test_a(): pass\n")
+    (tmp_path / "test_far.py").write_text("def test_b(): pass\ndef test_c(): pass\n")
+    # Like the order of a run of all tests, in which neither file stands where the command line has it.
+    (tmp_path / "conftest.py").write_text("def pytest_collection_modifyitems(items): items.reverse()\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_no_test_begins_after_the_minute_and_its_file_is_named(near_and_far: Path, workers: str) -> None:
+    in_time = session(near_and_far, time.time() + 600, "--numprocesses", workers)
+    late = session(near_and_far, time.time() - 1, "--numprocesses", workers)
+
+    assert "3 passed" in in_time
+    assert "3 skipped" in late
+    assert {"   1 of test_near.py", "   2 of test_far.py"} <= set(late.splitlines())
+
+
+def test_the_nearest_file_runs_first(near_and_far: Path) -> None:
+    collected = session(near_and_far, time.time(), "--collect-only")
+
+    assert collected.index("test_near.py") < collected.index("test_far.py")
