@@ -49,30 +49,64 @@ def plants_section(rules: Mapping[str, Rule], history: Path) -> str:
         for truth in read_truths(history, PAIRS_FILE)
         if (key := (truth.scenario, truth.metric)) in nights
     ]
-    rows = tuple((name, false_alarms(rule, nights.values()), *_found(trials, name)) for name, rule in rules.items())
-    heads = ("rule", "false alarms a series-year without a change", *map(_head, CLASSES), "seen where nothing changes")
-    planted = tuple((change, what) for change, (what, _lines) in CHANGES.items() if change != PLACEBO)
-    listed = tuple(_row(trial) for trial in trials if trial.truth.verdict in CHANGED)
+    settled = [one for one in trials if one.truth.verdict in CHANGED | SAME]
     ran = dict(sorted((one.place, one.planted) for values in nights.values() for one in values))
     placebos = sum(one == PLACEBO for one in ran.values())
     return f"""
 ## Planted changes on a real engine
 
-vLLM was started by a script that adds a change of which its night learns nothing: {len(planted)} changes in
+vLLM was started by a script that adds a change of which its night learns nothing: {len(CHANGES) - 1} changes in
 {len(ran) - placebos} nights, and {placebos} nights without one, the first {BEFORE} of them before all others and the
 rest between them, in an order drawn at random. They were measured {_when_and_where(history)}.
-A long run of all changes and of none, in turns on one lease, says by how much each series changes. A rule sees the
-nights without a change that were before the first night of a change, and then that change's nights one by one; the
-table has the shares found within {", ".join(map(str, SOON))} of them.
+The nights without a change spread by {_spread(nights.values())}, as the standard deviation of a series.
+A long run of all changes and of none, in turns on one lease, says by how much each series changes:
+{len(trials) - len(settled)} of its {len(trials)} differences are inconclusive and left out of the first table.
+A rule sees the nights without a change that were before the first night of a change, and then that change's nights
+one by one; the first table has the shares found within {", ".join(map(str, SOON))} of them.
 
-{as_markdown(Table("", heads, rows))}
+{_of_sizes(rules, settled, nights)}
 
-{as_markdown(Table("", ("change", "what it is"), planted))}
+In how many of the series of a change a rule sees it on one of its nights, whatever the long run says of them:
+
+{_of_changes(rules, trials)}
 
 What changed, and the night of each change on which a rule sees it:
 
-{as_markdown(Table("", ("change", "scenario", "metric", "long run", *rules), listed))}
+{_of_series(rules, settled)}
 """
+
+
+def _of_sizes(rules: Mapping[str, Rule], settled: Sequence[Trial], nights: Nights) -> str:
+    rows = tuple((name, false_alarms(rule, nights.values()), *_found(settled, name)) for name, rule in rules.items())
+    heads = ("rule", "false alarms a series-year without a change", *map(_head, CLASSES), "seen where nothing changes")
+    return as_markdown(Table("", heads, rows))
+
+
+def _of_changes(rules: Iterable[str], trials: Sequence[Trial]) -> str:
+    rows = tuple(
+        (change, what, *_seen_of(trials, change, rules))
+        for change, (what, _lines) in CHANGES.items()
+        if change != PLACEBO
+    )
+    return as_markdown(Table("", ("change", "what it is", *rules), rows))
+
+
+def _of_series(rules: Iterable[str], settled: Sequence[Trial]) -> str:
+    rows = tuple(_row(trial) for trial in settled if trial.truth.verdict in CHANGED)
+    return as_markdown(Table("", ("change", "scenario", "metric", "long run", *rules), rows)) if rows else "Nothing."
+
+
+def _spread(each: Iterable[Sequence[Value]]) -> str:
+    """The least and the greatest standard deviation of a series over its nights without a change, of its mean."""
+    quiet = [_values([one for one in nights if one.planted == PLACEBO]) for nights in each]
+    spreads = [float(np.std(values, ddof=1) / np.mean(values)) for values in quiet if len(values) > 1]
+    return f"{min(spreads):.1%} to {max(spreads):.1%}" if spreads else "an unknown amount"
+
+
+def _seen_of(trials: Sequence[Trial], change: str, rules: Iterable[str]) -> Iterator[str]:
+    """For each rule, in how many of the series of a change it sees it."""
+    of_it = [one for one in trials if one.truth.other == change]
+    return (f"{sum(one.seen[name] is not None for one in of_it)} of {len(of_it)}" for name in rules)
 
 
 def _when_and_where(history: Path) -> str:

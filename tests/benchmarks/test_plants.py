@@ -228,7 +228,25 @@ def test_a_change_is_found_on_the_night_on_which_a_rule_sees_it(tmp_path: Path) 
     assert "| blind | 0.00 | - | - | - | 0%, 0%, 0% of 1 | 0 of 0 |" in page
     assert f"| competitor-20 | chat-1 | {METRIC} | -19.8 % (loss) | 1 | 3 | - |" in page
     assert "in\n5 nights, and 16 nights without one" in page
-    assert "measured 2026-03-01 to 2026-03-21 on a host, 2 cores.\nA long run" in page
+    assert "measured 2026-03-01 to 2026-03-21 on a host, 2 cores.\n" in page
+
+
+def test_a_difference_that_the_long_run_leaves_open_is_counted_by_its_change_alone(tmp_path: Path) -> None:
+    write_set(tmp_path, difference("inconclusive", -19.8))
+
+    page = plants_section(RULES, tmp_path)
+
+    assert "1 of its 1 differences are inconclusive" in page
+    assert "| quick | 0.00 | - | - | - | - | 0 of 0 |" in page
+    assert f"| competitor-20 | {CHANGES['competitor-20'][0]} | 1 of 1 | 1 of 1 | 0 of 1 |" in page
+    assert f"| two-threads | {CHANGES['two-threads'][0]} | 0 of 0 | 0 of 0 | 0 of 0 |" in page
+    assert f"| competitor-20 | chat-1 | {METRIC} |" not in page
+
+
+def test_the_spread_of_the_nights_without_a_change_stands_beside_what_the_rules_see(tmp_path: Path) -> None:
+    write_set(tmp_path, difference("loss", -19.8))  # the values are 100 and 101 in turns, 8 of each
+
+    assert "spread by 0.5% to 0.5%, as the standard" in plants_section(RULES, tmp_path)
 
 
 def test_a_change_seen_where_a_long_run_finds_none_counts_against_a_rule(tmp_path: Path) -> None:
