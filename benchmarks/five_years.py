@@ -20,11 +20,12 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 from duckdb import DuckDBPyConnection
 
-from benchmarks.bars import Bar, Benchmark, Measured
+from benchmarks.bars import Bar, Benchmark, Measured, NotMeasuredError
 from benchmarks.page_drawn import drawn_s
 from benchmarks.process_use import GIB, ProcessUse, run
 from benchmarks.simulated_years import FIRST, UPGRADE_NIGHTS, night_name, write_nights
 from tests.warehouse.folders import Shape, whole_night
+from tests.warehouse.site.screenshots import chromium
 from warehouse.lake.database import build_warehouse, open_warehouse
 from warehouse.lake.lake import one_loader
 from warehouse.lake.query import run_sql
@@ -159,6 +160,8 @@ def _timed(work: Callable[[], object]) -> float:
 
 def measure() -> Mapping[str, Measured]:
     """Hold five years against the bars; the ratio of the questions is that of one of them to SQLite."""
+    if chromium() is None:
+        raise NotMeasuredError("no Chromium draws the site's start page: install Debian's package chromium")
     with TemporaryDirectory(prefix="nightbench-years-") as name:
         years = measure_years(Path(name), NIGHTS)
     slowest = max(years.questions.values())
