@@ -15,7 +15,7 @@ from flows.service.parts import CHECKOUT, MARK, Part, Service
 from infra.clock import SystemClock, poll
 from infra.processes import detached
 
-RECORDED_S = 10.0  # for a process that was started until its pid file is there
+RECORDED_S = 180.0  # for a process that was started until its pid file is there; a disk that is busy takes seconds
 STOP_PATIENCE_S = 60.0  # a night that is stopped releases its machine in this time
 RUN = "PREFECT__FLOW_RUN_ID"  # in the environment that a worker gives to the process of a run
 OWN = "NIGHTBENCH_"  # begins the names of our settings
@@ -60,9 +60,14 @@ class Detached:
         if log.exists():
             log.replace(log.with_suffix(".log.1"))
         pid_file = self._pid_file(part)
-        detached.start_detached(part.argv, part.environment, pid_file, log, cwd=CHECKOUT)
-        # A process records itself, soon after this call.
-        poll(SystemClock(), detached.POLL_S, lambda: pid_file.exists() and pid_file.read_text("utf-8"), RECORDED_S)
+        pid = detached.start_detached(part.argv, part.environment, pid_file, log, cwd=CHECKOUT)
+        # A process records itself, soon after this call; until then it is not known to run.
+        poll(
+            SystemClock(),
+            detached.POLL_S,
+            lambda: detached.is_running(pid_file) or not detached.is_alive(pid),
+            RECORDED_S,
+        )
 
     def stop(self, part: Part) -> None:
         """Terminate it, wait, and kill what is left of its session."""

@@ -26,6 +26,7 @@ from flows.service.pages import policy, serve
 from flows.service.parts import MARK, Part, Service
 from flows.service.start import _start as start_part
 from flows.service.start import down, is_up, up
+from infra.processes import detached
 from infra.processes.environment import ChildEnvironment
 from infra.processes.liveness import liveness_lock
 from infra.reporting import silent
@@ -210,6 +211,39 @@ def test_a_service_that_systemd_keeps_is_not_taken_for_stopped_where_systemd_doe
 
     with pytest.raises(UsageError, match=r"systemd keeps the service of .* does not answer in this shell"):
         keeper_of(service)
+
+
+@pytest.fixture
+def sleeper(service: Service) -> Iterator[tuple[Detached, Part]]:
+    """A part that only sleeps, and its keeper."""
+    service.make_folder()
+    keeper, part = Detached(service.folder), replace(service.parts()[1], argv=("sleep", "600"))
+    yield keeper, part
+    keeper.stop(part)
+
+
+@pytest.mark.matrix  # it sleeps
+def test_a_part_that_is_recorded_late_is_known_to_run(
+    sleeper: tuple[Detached, Part], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper, part = sleeper
+    monkeypatch.setattr(detached, "_BECOME", f"sleep 11; {detached._BECOME}")  # noqa: SLF001 - as where the disk is busy
+
+    keeper.start(part)
+
+    assert keeper.is_running(part)
+
+
+@pytest.mark.timeout(60)
+def test_a_part_that_ends_before_it_is_recorded_is_not_waited_for(
+    sleeper: tuple[Detached, Part], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper, part = sleeper
+    monkeypatch.setattr(detached, "_BECOME", "exit 1")
+
+    keeper.start(part)
+
+    assert not keeper.is_running(part)
 
 
 class Ending(Detached):
