@@ -10,6 +10,9 @@ from meter.framing import Framing
 from meter.prepare import PreparedRequest
 from meter.tls import Tls
 
+# Servers close a kept connection that is idle, vLLM's after 5 s, and a request that is under way then is lost.
+IDLE_NS = 2_000_000_000
+
 Read = tuple[int, Ancillary, bytes]  # user-space time (monotonic ns), ancillary data with the kernel's, bytes
 
 
@@ -64,6 +67,7 @@ class Connection:
     connected_ns: int | None = None  # with its TLS handshake
     port: int | None = None  # the local one
     uses: int = 0  # requests begun on it
+    answered_ns: int | None = None  # its last answer, where no request followed at once
     exchange: Exchange | None = None
     unsent: memoryview | None = None
     awaits_room: bool = False  # the socket would not take all of it
@@ -72,6 +76,10 @@ class Connection:
     def is_over(self) -> bool:
         """Whether the server has announced, by TLS, that it sends no more."""
         return self.tls is not None and self.tls.is_closed
+
+    def has_idled(self, now: int) -> bool:
+        """Whether an idle connection had its last answer so long ago that its server may be about to close it."""
+        return self.answered_ns is not None and now - self.answered_ns > IDLE_NS
 
     def finish_connecting(self) -> bool:
         """Go on to connect: False while the TLS handshake needs more bytes; raises OSError if it has failed."""

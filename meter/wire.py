@@ -133,6 +133,7 @@ class Wire:
         elif self._may_issue():
             self._issue(connection)
         else:
+            connection.answered_ns = now
             self._idle.append(connection)
 
     def _may_issue(self) -> bool:
@@ -210,7 +211,7 @@ class Wire:
         return now
 
     def _check_timeouts(self, now: int) -> None:
-        """Do what need not be done in every turn: end late or cancelled requests, and report progress."""
+        """Do what need not be done in every turn: end late or cancelled requests, stale connections, and report."""
         for connection, exchange in self._deadlines.over(now):
             self._end(connection, exchange, now)
             self._drop(connection)
@@ -219,6 +220,8 @@ class Wire:
         if now - self._reported_ns >= PROGRESS_NS:
             self._reported_ns = now
             self.board.report_ended(self.worker, self.ended)
+            for connection in [stale for stale in self._idle if stale.has_idled(now)]:
+                self._drop(connection)
             if self.board.is_orphan:
                 self.board.stop(signal.SIGTERM)
 

@@ -34,3 +34,15 @@ def test_a_fresh_connection_for_each_request_loses_none_and_its_time_counts(
     assert read.requests.send_s.tolist() == [
         pytest.approx(sent - waited) for sent, waited in zip(sent_s, waited_s, strict=True)
     ]
+
+
+@pytest.mark.parametrize(("rate_per_s", "reused"), [(4.0, True), (0.25, False)])
+def test_a_connection_that_was_idle_for_seconds_carries_no_other_request(
+    start_truth: StartTruth, run_meter: RunMeter, rate_per_s: float, *, reused: bool
+) -> None:
+    load = {"kind": "constant", "rate_per_s": rate_per_s}
+
+    report = run_meter(start_truth("").url, load=load, request_count=2)
+
+    assert report.outcomes == ["ok", "ok"]
+    assert [row["reused"] for row in report.requests] == [False, reused]
