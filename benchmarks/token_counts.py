@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.bars import Bar, Benchmark, Measured
@@ -34,14 +34,21 @@ FEWEST = Bar(
 
 @dataclass(frozen=True)
 class CountedNight:
-    """A row for each run that was measured, in the order of names, and the names of the others."""
+    """A row for each run that was measured, in the order of names, the names of the others, and what failed."""
 
     rows: tuple[Counted, ...]
     missing: tuple[str, ...]
+    failures: Mapping[str, str] = field(default_factory=dict)  # by kind
 
-    def is_good(self, least: int) -> bool:
-        """Whether no two counts of a request differ, and each kind has so many answered requests."""
-        return not self.missing and all(not row.unlike and row.requests >= least for row in self.rows)
+    def faults(self, least: int) -> list[str]:
+        """A sentence for each run that is missing, has unlike counts, or has fewer answered requests than `least`."""
+        unlike = [f"{row.kind}: two counts differ in {row.unlike} requests" for row in self.rows if row.unlike]
+        few = [
+            f"{row.kind}: {row.requests} answered requests of {least}: {self.failures.get(row.kind) or 'none failed'}"
+            for row in self.rows
+            if row.requests < least
+        ]
+        return [f"{name}: not measured" for name in self.missing] + unlike + few
 
 
 def count_night(data: Path, night: str, python: Path) -> CountedNight:
@@ -55,7 +62,8 @@ def count_night(data: Path, night: str, python: Path) -> CountedNight:
             loads.append(Load(name, folder, prepare_model(scenario.model.source, data / "models", _quiet).path))
         else:
             missing.append(name)
-    return CountedNight(tuple(count_loads(loads, python)), tuple(missing))
+    failures = {load.kind: load.failures() for load in loads}
+    return CountedNight(tuple(count_loads(loads, python)), tuple(missing), failures)
 
 
 def _quiet(_line: str) -> None:
@@ -112,6 +120,7 @@ def measure() -> Mapping[str, Measured]:
     with tempfile.TemporaryDirectory(prefix="nightbench-tokens-") as name:
         run_night(Path(name) / "data", Path(name), REQUESTS)
         found = newest(Path(name) / "data")
+    print(*found.faults(REQUESTS), sep="\n", file=sys.stderr)
     fewest = 0 if found.missing else min(row.requests for row in found.rows)
     return {
         UNLIKE.name: Measured(float(sum(row.unlike for row in found.rows))),
@@ -136,7 +145,7 @@ def main() -> None:
     print(as_text([table(found.rows)]))
     if asked.record:
         PAGE.write_text(with_rows(PAGE.read_text("utf-8"), page(found, asked.requests)), "utf-8")
-    sys.exit(0 if found.is_good(asked.requests) else 1)
+    sys.exit("\n".join(found.faults(asked.requests)) or 0)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
@@ -77,6 +78,11 @@ class Load:
         if any(made[row["index"]].body_sha256 != row["body_sha256"] for row in self.rows):
             raise ValueError(f"{self.folder}: a prompt that was made anew is not the one that was sent")
         return [made[row["index"]].payload.partition(b"\r\n\r\n")[2] for row in self.rows]
+
+    def failures(self) -> str:
+        """How many requests ended in each way other than an answer, with the error."""
+        ends = Counter(f"{row['outcome']} ({row['error']})" for row in self.rows if row["outcome"] != "ok")
+        return ", ".join(f"{count} {end}" for end, count in ends.most_common())
 
     def counted(self, tokenized: Sequence[int]) -> Counted:
         """Compare all counts of each answered request."""

@@ -55,10 +55,13 @@ def test_a_kind_that_a_night_did_not_have_keeps_its_row() -> None:
     ]  # fmt: skip
 
 
-def test_a_night_is_good_only_with_enough_requests_of_every_kind_and_equal_counts() -> None:
+def test_what_is_wrong_with_a_night_names_the_kind_and_why_its_requests_failed() -> None:
     good = Counted("images", 1200, None, 8_000, 8_000, 9_600, 9_600, 9_600, 0)
+    failures = {"images": "1 dropped_on_reuse (the server closed the connection)"}
 
-    assert CountedNight((good,), ()).is_good(1200)
-    assert not CountedNight((good,), ()).is_good(1201)
-    assert not CountedNight((good,), ("speculation",)).is_good(1200)
-    assert not CountedNight((replace(good, unlike=1),), ()).is_good(1200)
+    assert CountedNight((good,), (), failures).faults(1200) == []
+    assert CountedNight((good,), (), failures).faults(1201) == [
+        "images: 1200 answered requests of 1201: 1 dropped_on_reuse (the server closed the connection)"
+    ]
+    assert CountedNight((good,), ("speculation",)).faults(1200) == ["speculation: not measured"]
+    assert CountedNight((replace(good, unlike=1),), ()).faults(1200) == ["images: two counts differ in 1 requests"]
