@@ -202,7 +202,10 @@ class Wire:
         """Send what is due and open the connections that will be needed. Returns `now`."""
         self._due = self.pace.due(now)
         while self._idle and self._may_issue():
-            self._issue(self._idle.pop())
+            if (connection := self._idle.pop()).has_idled(now):  # only where the client stood still
+                self._drop(connection)
+            else:
+                self._issue(connection)
         if self.issued < len(self.exchanges) and len(self._connections) < self.pace.most_connections:
             self._open_missing(now)
         if now >= self._checked_ns:

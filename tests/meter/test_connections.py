@@ -1,11 +1,19 @@
 """Connections: kept from request to request, or a fresh one for each where a server closes them unsaid."""
 
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
 import pytest
 
 from bench.loadgen.meter_report import read_meter
 from infra.engines.first_probe import stream_once
 from infra.engines.http_client import Origin
-from tests.meter.conftest import RunMeter, StartTruth
+from tests.meter.conftest import PLAN, Report, RunMeter, StartTruth
+
+OUTPUT_TOKENS = PLAN["output_tokens"]
 
 
 def test_the_first_probe_sees_whether_a_connection_outlives_its_answer(start_truth: StartTruth) -> None:
@@ -46,3 +54,26 @@ def test_a_connection_that_was_idle_for_seconds_carries_no_other_request(
 
     assert report.outcomes == ["ok", "ok"]
     assert [row["reused"] for row in report.requests] == [False, reused]
+
+
+def test_a_client_that_stood_still_uses_no_connection_that_its_server_may_have_closed(
+    start_truth: StartTruth, start_meter: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    truth = start_truth("")
+    meter = start_meter(truth.url, load={"kind": "constant", "rate_per_s": 0.2}, request_count=2)
+    while len(truth.log("token")) < OUTPUT_TOKENS:
+        time.sleep(0.02)
+    time.sleep(1)  # the answer is read
+    parent = psutil.Process(meter.pid)
+    processes = [parent, *parent.children(recursive=True)]
+
+    for process in processes:
+        process.suspend()
+    time.sleep(6)  # past the time of the second request
+    for process in processes:
+        process.resume()
+    meter.communicate(timeout=120)
+
+    report = Report(meter.returncode, "", tmp_path / "out")
+    assert report.outcomes == ["ok", "ok"]
+    assert [row["reused"] for row in report.requests] == [False, False]
