@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 EPOCH_S = datetime(2026, 11, 21, 20, 0, tzinfo=UTC).timestamp()
-_TIMES = struct.Struct("<dd")  # seconds since 1970, and seconds that were waited
+_TIMES = struct.Struct("=dd")  # seconds since 1970, and seconds that were waited
 
 
 class VirtualClock:
@@ -23,7 +23,8 @@ class VirtualClock:
         if not path.exists():
             path.write_bytes(_TIMES.pack(start_s, 0.0))
         self._file = path.open("r+b")
-        self._time = mmap.mmap(self._file.fileno(), _TIMES.size)
+        # One store for each number: `pack_into` writes zeros first, which another process may read.
+        self._times = memoryview(mmap.mmap(self._file.fileno(), _TIMES.size)).cast("d")
 
     def __reduce__(self) -> tuple[type["VirtualClock"], tuple[Path]]:
         return VirtualClock, (self._path,)
@@ -32,10 +33,10 @@ class VirtualClock:
         return datetime.fromtimestamp(self.now_s(), UTC)
 
     def now_s(self) -> float:
-        return float(_TIMES.unpack_from(self._time)[0])
+        return self._times[0]
 
     def monotonic(self) -> float:
-        return float(_TIMES.unpack_from(self._time)[1])
+        return self._times[1]
 
     def sleep(self, seconds: float) -> None:
         if seconds > 0:
@@ -50,6 +51,7 @@ class VirtualClock:
         with self._turn:
             fcntl.lockf(self._file, fcntl.LOCK_EX)
             try:
-                _TIMES.pack_into(self._time, 0, self.now_s() + wall_s, self.monotonic() + waited_s)
+                self._times[0] += wall_s
+                self._times[1] += waited_s
             finally:
                 fcntl.lockf(self._file, fcntl.LOCK_UN)
