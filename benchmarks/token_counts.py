@@ -42,7 +42,7 @@ class CountedNight:
 
     def faults(self, least: int) -> list[str]:
         """A sentence for each run that is missing, has unlike counts, or has fewer answered requests than `least`."""
-        unlike = [f"{row.kind}: two counts differ in {row.unlike} requests" for row in self.rows if row.unlike]
+        unlike = [f"{row.kind}: requests of which two counts differ: {row.unlike}" for row in self.rows if row.unlike]
         few = [
             f"{row.kind}: {row.requests} answered requests of {least}: {self.failures.get(row.kind) or 'none failed'}"
             for row in self.rows
@@ -120,7 +120,8 @@ def measure() -> Mapping[str, Measured]:
     with tempfile.TemporaryDirectory(prefix="nightbench-tokens-") as name:
         run_night(Path(name) / "data", Path(name), REQUESTS)
         found = newest(Path(name) / "data")
-    print(*found.faults(REQUESTS), sep="\n", file=sys.stderr)
+    for fault in found.faults(REQUESTS):
+        print(fault, file=sys.stderr)
     fewest = 0 if found.missing else min(row.requests for row in found.rows)
     return {
         UNLIKE.name: Measured(float(sum(row.unlike for row in found.rows))),

@@ -64,4 +64,6 @@ def test_what_is_wrong_with_a_night_names_the_kind_and_why_its_requests_failed()
         "images: 1200 answered requests of 1201: 1 dropped_on_reuse (the server closed the connection)"
     ]
     assert CountedNight((good,), ("speculation",)).faults(1200) == ["speculation: not measured"]
-    assert CountedNight((replace(good, unlike=1),), ()).faults(1200) == ["images: two counts differ in 1 requests"]
+    assert CountedNight((replace(good, unlike=1),), ()).faults(1200) == [
+        "images: requests of which two counts differ: 1"
+    ]

@@ -44,7 +44,7 @@ def test_a_fresh_connection_for_each_request_loses_none_and_its_time_counts(
     ]
 
 
-@pytest.mark.parametrize(("rate_per_s", "reused"), [(4.0, True), (0.25, False)])
+@pytest.mark.parametrize(("rate_per_s", "reused"), [(1.0, True), (0.25, False)])
 def test_a_connection_that_was_idle_for_seconds_carries_no_other_request(
     start_truth: StartTruth, run_meter: RunMeter, rate_per_s: float, *, reused: bool
 ) -> None:
